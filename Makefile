@@ -1,0 +1,57 @@
+# Weir. `make` alone lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup setup-test run test test-unit lint types imports lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed ## build .venv with everything Weir needs to run
+
+setup-test: $(VENV)/.installed-test ## and what its tests need
+
+# Where python3 has no ensurepip (Debian without python3-venv) the outer pip installs into the venv.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV); }
+
+$(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
+	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then pip="$(BIN)/python -m pip"; \
+	 else pip="$(PYTHON) -m pip --python $(BIN)/python"; fi; set -e; \
+	 $$pip install --quiet --no-deps --require-hashes -r requirements.lock; \
+	 $$pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-test: requirements-test.lock $(VENV)/.installed
+	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then pip="$(BIN)/python -m pip"; \
+	 else pip="$(PYTHON) -m pip --python $(BIN)/python"; fi; set -e; \
+	 $$pip install --quiet --no-deps --require-hashes -r requirements-test.lock
+	@touch $@
+
+run: setup ## start the whole system on this machine and serve
+	$(BIN)/weir dev
+
+test: setup-test ## every test that needs only pip
+	$(BIN)/python -m pytest
+
+test-unit: setup-test ## the tests that need no server
+	$(BIN)/python -m pytest tests/unit tests/tidy
+
+lint: setup-test ## style and house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup-test ## strict type checking
+	$(BIN)/mypy
+
+imports: setup-test ## which package may import which
+	$(BIN)/lint-imports
+
+lock: ## resolve the lock files again (needs uv)
+	uv pip compile pyproject.toml --extra dev --extra build --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra dev --extra build --extra test -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements-test.lock
+
+clean: ## remove what was built; data in .weir stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Pure billing rules: no database, no network, no clock."""

@@ -1,0 +1,93 @@
+"""The usage record: one per admitted request, the contract between gateway and billing."""
+
+from enum import StrEnum
+from uuid import UUID
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """How an admitted request ended."""
+
+    COMPLETED = "completed"
+    """The engine's finish was read, delivered to the client or not."""
+    CLIENT_CANCELLED = "client_cancelled"
+    WORKER_FAILED = "worker_failed"
+    TIMED_OUT = "timed_out"
+    REFUSED = "refused"
+    """Refused by the engine after admission: zero tokens, never billed."""
+    GATEWAY_LOST = "gateway_lost"
+    """The gateway died or was stopped before the end was known."""
+
+
+class UsageSource(StrEnum):
+    """Where a record's token counts come from, the most trustworthy first."""
+
+    ENGINE_FINAL = "engine_final"
+    """The engine's own last usage of a finished or aborted request."""
+    ENGINE_PROGRESS = "engine_progress"
+    """The last usage the engine sent before the stream broke: a lower bound."""
+    COUNTED = "counted"
+    """Content deltas counted by the gateway: a lower bound, since a delta holds a token or more."""
+    ESTIMATED = "estimated"
+    """Nothing was seen from the engine; the prompt is what admission counted, the output 0."""
+
+
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one admitted request used.
+
+    Times are Unix milliseconds (UTC), token counts are the engine's tokens. `admitted_at_ms` is the
+    arrival: the instant in `request_id` (UUIDv7), and the only one that decides price and period.
+    """
+
+    request_id: UUID
+    tenant_id: str
+    api_key_id: str
+    model: str
+    request_class: str
+    """`interactive` or `batch`."""
+    admitted_at_ms: int
+    ended_at_ms: int
+    first_token_at_ms: int | None = None
+    prompt_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    sequences: int = 1
+    queue_ms: int = 0
+    ttft_ms: int | None = None
+    """Arrival to first content token."""
+    tpot_us: int | None = None
+    """Mean time per output token after the first; None below two tokens."""
+    itl_max_us: int | None = None
+    """Longest gap between two content chunks."""
+    outcome: Outcome
+    final: bool = True
+    """False only on a reaper's provisional record."""
+    finish_reason: str | None = None
+    usage_source: UsageSource
+    usage_flags: tuple[str, ...] = ()
+    """Anomalies met while counting, such as `cached_over_prompt`."""
+    provider: str = "self"
+    """`self` or `hosted:<name>`."""
+    worker_id: str | None = None
+    billable: bool
+    billing_policy: int
+    """Version of the policy table that decided `billable`."""
+    attempts: tuple["UsageAttempt", ...] = ()
+
+
+class UsageAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stream opened upstream for a request. `attempt` counts from 1 within the request."""
+
+    attempt: int
+    choice: int = 0
+    worker_id: str
+    provider: str = "self"
+    started_at_ms: int
+    ended_at_ms: int
+    outcome: Outcome
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    provider_request_id: str | None = None
+    provider_cost_pico: int | None = None

@@ -1,0 +1,5 @@
+"""The `weir` command."""
+
+
+def main() -> None:
+    """Run one command."""

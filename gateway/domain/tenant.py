@@ -1,0 +1,125 @@
+"""Tenants, API keys, models, workers and their limits, as the gateway knows them."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Weight = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class RequestClass(StrEnum):
+    """What a request is to the queue: interactive goes before batch."""
+
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+
+
+class DataPolicy(StrEnum):
+    """Where a tenant's prompts may go."""
+
+    SELF_HOSTED_ONLY = "self_hosted_only"
+    HOSTED_ALLOWED = "hosted_allowed"
+
+
+class CacheIsolation(StrEnum):
+    """Whether a tenant's prompts may share a prefix cache with others'."""
+
+    TENANT = "tenant"
+    SHARED = "shared"
+
+
+class ModelLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What narrows one model within a tenant or key. None is no limit, 0 is none at all."""
+
+    max_sequences: NonNegative | None = None
+    tpm: NonNegative | None = None
+    rpm: NonNegative | None = None
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The limits of a tenant or of a key: the body of `PUT .../limits`, which replaces the whole.
+
+    `max_sequences` counts sequences running at once, `tpm` tokens charged in any trailing 60 s,
+    `rpm` requests admitted in any trailing 60 s. None is no limit, 0 is none at all.
+    """
+
+    max_sequences: NonNegative | None = None
+    tpm: NonNegative | None = None
+    rpm: NonNegative | None = None
+    max_queued: NonNegative = 64
+    max_wait_ms: NonNegative = 10_000
+    weight: Weight = 1
+    monthly_budget: str | None = None
+    max_prompt_tokens: NonNegative | None = None
+    max_output_tokens: NonNegative | None = None
+    data_policy: DataPolicy = DataPolicy.SELF_HOSTED_ONLY
+    cache_isolation: CacheIsolation = CacheIsolation.TENANT
+    models: dict[str, ModelLimits] = {}
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True):
+    """A customer. `limits_version` grows with every change of its limits."""
+
+    id: str
+    name: str
+    suspended: bool = False
+    currency: str = "USD"
+    time_zone: str = "UTC"
+    limits: Limits
+    limits_version: int
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant's API key; its secret is known only as a SHA-256 digest."""
+
+    id: str
+    tenant_id: str
+    name: str
+    digest: bytes
+    request_class: RequestClass
+    """The highest class its requests may have, and the one they have unless they ask for less."""
+    models: tuple[str, ...] | None = None
+    """Models it may use; None is all."""
+    ip_allow: tuple[str, ...] | None = None
+    """Networks (CIDR) it may be used from; None is all."""
+    expires_at_ms: int | None = None
+    revoked_at_ms: int | None = None
+    limits: Limits
+    limits_version: int
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A served model."""
+
+    id: str
+    context_tokens: int
+    """Longest prompt + output an engine of this model takes."""
+    max_output_tokens: int
+    """The most output a request without its own maximum may generate."""
+    default_output_tokens: int = 256
+    """What such a request is expected to generate, for its reservation, until it is learned."""
+
+
+class EngineKind(StrEnum):
+    """What a worker speaks beyond OpenAI's HTTP."""
+
+    SGLANG = "sglang"
+    """SGLang's HTTP: abort by id, continuous usage, `/v1/loads`. The local and simulated engines
+    speak it too."""
+    OPENAI = "openai"
+    """Plain OpenAI-compatible HTTP: a leave closes the connection, no loads."""
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """One engine that serves one model at a base URL (without `/v1`)."""
+
+    id: str
+    model: str
+    url: str
+    kind: EngineKind = EngineKind.SGLANG
+    engine: str = "sglang"
+    """As registered: `sglang`, `local`, `simulated` or `openai`."""
+    api_key: str | None = None
+    draining: bool = False

@@ -1,0 +1,94 @@
+"""All settings of a gateway, read from the environment once. The only reader of `os.environ`.
+
+Every variable is `WEIR_` + the field's name in capitals; units are part of the names.
+"""
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+
+class SettingsError(ValueError):
+    """A variable is missing or does not parse; the message names it, never its value."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One production gateway's settings."""
+
+    database_url: str
+    """postgresql://…; any form psql takes."""
+    redis_url: str
+    """redis://…, rediss://… or unix://…"""
+    journal_dir: Path
+    """On a volume that outlives the process. One gateway per directory."""
+    listen: str = "127.0.0.1:8080"
+    gateway_name: str = ""
+    """Shown in metrics and on /readyz; the journal's own id where empty."""
+    body_bytes_max: int = 8 * 1024 * 1024
+    header_bytes_max: int = 64 * 1024
+    body_read_ms_max: int = 30_000
+    lease_ttl_ms: int = 10_000
+    """A lease that nobody renewed for so long is free."""
+    lease_renew_ms: int = 2_500
+    redis_timeout_ms: int = 100
+    """An admission decision fails after so long."""
+    directory_poll_ms: int = 250
+    directory_stale_ms_max: int = 3_600_000
+    """With Postgres unseen for so long, keys from the cache are refused."""
+    stores_unseen_ms_max: int = 60_000
+    """With both stores unseen for so long, everything is refused: a revocation could be missed."""
+    shipper_interval_ms: int = 100
+    shipper_batch_rows: int = 1000
+    journal_segment_bytes: int = 64 * 1024 * 1024
+    journal_retention_hours: int = 168
+    """Shipped segments are kept for so long: as far back as a restore of Postgres may go."""
+    connect_timeout_ms: int = 2_000
+    first_event_timeout_ms: int = 300_000
+    """From dispatch to the engine's first event."""
+    stall_timeout_ms: int = 120_000
+    """Between two events of a running stream."""
+    stream_ms_max: int = 3_600_000
+    """A stream's longest duration."""
+    slow_reader_ms_max: int = 60_000
+    """A client that takes no byte for so long is dropped."""
+    abort_drain_ms: int = 500
+    """After an abort the engine's final usage is waited for this long."""
+    keepalive_ms: int = 15_000
+    shutdown_grace_ms: int = 30_000
+    show_worker_header: bool = False
+    """Whether answers carry x-weir-worker."""
+    cache_salt_secret: str = ""
+    """Derives each tenant's cache salt; set it to the same value on every replica."""
+
+
+def load_settings(environ: dict[str, str] | None = None) -> Settings:
+    """Read Settings from `environ` (default: the process's).
+
+    Raises SettingsError naming the first variable that is missing or does not parse.
+    """
+    source = dict(os.environ) if environ is None else environ
+    values: dict[str, object] = {}
+    for field in fields(Settings):
+        name = "WEIR_" + field.name.upper()
+        raw = source.get(name)
+        if raw is None:
+            if field.name in ("database_url", "redis_url", "journal_dir"):
+                raise SettingsError(f"{name} is not set")
+            continue
+        values[field.name] = _parse(name, raw, field.type)
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def _parse(name: str, raw: str, kind: object) -> object:
+    if kind is int:
+        if not raw.isascii() or not raw.isdigit():
+            raise SettingsError(f"{name} must be a whole number")
+        return int(raw)
+    if kind is bool:
+        if raw.lower() not in ("true", "false", "1", "0"):
+            raise SettingsError(f"{name} must be true or false")
+        return raw.lower() in ("true", "1")
+    if kind is Path:
+        return Path(raw)
+    return raw
