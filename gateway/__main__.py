@@ -1,0 +1,5 @@
+"""`python -m gateway` is `weir`."""
+
+from gateway.cli import main
+
+main()

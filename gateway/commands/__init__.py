@@ -1,0 +1,1 @@
+"""Administration by command line, one module a noun."""
