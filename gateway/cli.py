@@ -1,5 +1,5 @@
-"""The `weir` command. Each subcommand lives in a module of its own and is imported when it is used,
-so that `weir --help` starts quickly and a production gateway never loads what only `weir dev` needs.
+"""The `weir` command. Each subcommand lives in a module of its own and is imported when used, so
+that `weir --help` starts quickly and a gateway never loads what only `weir dev` needs.
 
 A bad input is one line on standard error and exit status 2; a failed operation is one line and 1.
 """
