@@ -1,0 +1,1 @@
+"""Adapters: what implements the ports of `gateway.serving` on Redis, Postgres, disk and HTTP."""

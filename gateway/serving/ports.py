@@ -1,9 +1,11 @@
 """What the straight line needs from the outside, as protocols that the adapters implement."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from billing.domain.usage_record import UsageRecord
+from gateway.domain.admission import Demand, Granted, Refused, ScopeLimits, ScopeUse, Settled
 from gateway.domain.lease import Admitted
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 
@@ -39,6 +41,49 @@ class Directory(Protocol):
     @property
     def age_ms(self) -> int:
         """Since the last successful look at Postgres."""
+
+
+class LedgerUnavailable(Exception):
+    """The store of leases cannot be reached; what was asked may or may not have taken effect."""
+
+
+@dataclass(frozen=True)
+class HeldLease:
+    """A lease as its holder remembers it: enough to renew it, settle it or create it again."""
+
+    request_id: str
+    tenant_id: str
+    key_id: str
+    model: str
+    sequences: int
+    reserved_tokens: int
+    second: int
+    scope_names: tuple[str, ...]
+
+
+class Ledger(Protocol):
+    """Leases and reservations, shared by all gateways. Every method raises LedgerUnavailable."""
+
+    async def acquire(
+        self,
+        tenant_id: str,
+        key_id: str,
+        model: str,
+        demand: Demand,
+        scopes: Sequence[ScopeLimits],
+    ) -> Granted | Refused: ...
+
+    async def settle(self, lease: HeldLease, *, actual_tokens: int, ran: bool) -> Settled: ...
+
+    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> dict[str, int]: ...
+
+    async def observe(
+        self, tenant_id: str, scopes: Sequence[ScopeLimits]
+    ) -> tuple[ScopeUse, ...]: ...
+
+    async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None: ...
+
+    async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int: ...
 
 
 class UsageJournal(Protocol):
