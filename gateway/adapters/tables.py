@@ -1,0 +1,160 @@
+"""The directory's tables: tenants, keys, models, workers, users and the audit log.
+
+What the tables promise beyond their columns lives in migration 0001 as triggers: `changed` grows
+in the order of commits, `limits_version` grows with each change of its limits, directory rows are
+never deleted, and the audit log is append-only.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Sequence,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_name)s_key",
+        "ix": "%(table_name)s_%(column_0_name)s_idx",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    }
+)
+
+directory_change = Sequence("directory_change", metadata=metadata)
+"""Numbers every change of a directory row. Drawn only under the directory's lock."""
+
+DIRECTORY_LOCK = 0x57454952_0001
+"""pg_advisory_xact_lock key that every writer of the directory holds until it has committed."""
+
+
+def _created_at() -> Column[object]:
+    return Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def _changed() -> Column[int]:
+    return Column("changed", BigInteger, nullable=False, index=True)
+
+
+tenant = Table(
+    "tenant",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("suspended_at", DateTime(timezone=True)),
+    Column("currency", Text, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("billing_profile", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("limits", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("limits_version", BigInteger, nullable=False),
+    _changed(),
+    _created_at(),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant_id", Text, ForeignKey("tenant.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("class", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("secret_hint", Text, nullable=False),
+    Column("models", ARRAY(Text)),
+    Column("ip_allow", ARRAY(Text)),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    Column("rotated_to", Text, ForeignKey("api_key.id")),
+    Column("limits", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("limits_version", BigInteger, nullable=False),
+    _changed(),
+    _created_at(),
+    UniqueConstraint("digest"),
+    Index("api_key_tenant_id_id_idx", "tenant_id", "id"),
+    CheckConstraint("class IN ('interactive', 'batch')", name="class"),
+    CheckConstraint("octet_length(digest) = 32", name="digest"),
+)
+
+model = Table(
+    "model",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("context_tokens", Integer, nullable=False),
+    Column("max_output_tokens", Integer, nullable=False),
+    Column("default_output_tokens", Integer, nullable=False),
+    Column("removed_at", DateTime(timezone=True)),
+    _changed(),
+    _created_at(),
+)
+
+worker = Table(
+    "worker",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("model", Text, ForeignKey("model.id"), nullable=False),
+    Column("url", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("engine", Text, nullable=False),
+    Column("api_key", Text),
+    Column("draining", Boolean, nullable=False, server_default=text("false")),
+    Column("removed_at", DateTime(timezone=True)),
+    _changed(),
+    _created_at(),
+)
+
+app_user = Table(
+    "app_user",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("email", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("disabled_at", DateTime(timezone=True)),
+    _created_at(),
+    CheckConstraint("role IN ('admin', 'finance', 'operator', 'viewer')", name="role"),
+)
+Index("app_user_email_key", func.lower(app_user.c.email), unique=True)
+
+user_token = Table(
+    "user_token",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("user_id", Text, ForeignKey("app_user.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    _created_at(),
+    CheckConstraint("octet_length(digest) = 32", name="digest"),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject_kind", Text, nullable=False),
+    Column("subject_id", Text, nullable=False),
+    Column("before", JSONB),
+    Column("after", JSONB),
+    Index("audit_log_subject_kind_subject_id_id_idx", "subject_kind", "subject_id", "id"),
+)
+
+DIRECTORY_TABLES = (tenant, api_key, model, worker)
+"""What gateways hold in memory and follow by `changed`."""
