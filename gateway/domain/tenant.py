@@ -59,6 +59,20 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     models: dict[str, ModelLimits] = {}
 
 
+class BillingProfile(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """Whom an invoice is made out to."""
+
+    legal_name: str | None = None
+    email: str | None = None
+    address: tuple[str, ...] = ()
+    """Lines, as printed."""
+    country: str | None = None
+    """ISO 3166 alpha-2."""
+    tax_id: str | None = None
+
+
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """A customer. `limits_version` grows with every change of its limits."""
 
@@ -67,6 +81,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     suspended: bool = False
     currency: str = "USD"
     time_zone: str = "UTC"
+    billing_profile: BillingProfile = BillingProfile()
     limits: Limits
     limits_version: int
 
@@ -86,6 +101,11 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """Networks (CIDR) it may be used from; None is all."""
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
+    rotated_to: str | None = None
+    """The key that replaces it; it still works until `expires_at_ms`."""
+    secret_hint: str = ""
+    """The secret's last four characters, for people to tell keys apart."""
+    created_at_ms: int = 0
     limits: Limits
     limits_version: int
 

@@ -1,0 +1,158 @@
+"""Rows of the directory's tables as the values that the rest of Weir knows, and back."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row, Text, cast
+from sqlalchemy.sql.elements import ColumnElement
+
+from gateway.adapters.tables import api_key, app_user, audit_log, model, tenant, worker
+from gateway.domain.account import AuditEntry, Role, User
+from gateway.domain.tenant import (
+    ApiKey,
+    BillingProfile,
+    EngineKind,
+    Limits,
+    Model,
+    RequestClass,
+    Tenant,
+    Worker,
+)
+
+_limits_decoder = msgspec.json.Decoder(Limits)
+
+# Limits come as text: equal ones, which most keys have, then become one object by `limits_from`.
+TENANT_COLUMNS: Sequence[ColumnElement[Any]] = (
+    tenant.c.id,
+    tenant.c.name,
+    tenant.c.suspended_at,
+    tenant.c.currency,
+    tenant.c.time_zone,
+    tenant.c.billing_profile,
+    cast(tenant.c.limits, Text).label("limits_text"),
+    tenant.c.limits_version,
+    tenant.c.changed,
+)
+KEY_COLUMNS: Sequence[ColumnElement[Any]] = (
+    *(column for column in api_key.c if column.name != "limits"),
+    cast(api_key.c.limits, Text).label("limits_text"),
+)
+MODEL_COLUMNS: Sequence[ColumnElement[Any]] = tuple(model.c)
+WORKER_COLUMNS: Sequence[ColumnElement[Any]] = tuple(worker.c)
+USER_COLUMNS: Sequence[ColumnElement[Any]] = (
+    app_user.c.id,
+    app_user.c.email,
+    app_user.c.role,
+    app_user.c.disabled_at,
+    app_user.c.created_at,
+)
+AUDIT_COLUMNS: Sequence[ColumnElement[Any]] = tuple(audit_log.c)
+
+
+def tenant_from(row: Row[Any], known_limits: dict[str, Limits] | None = None) -> Tenant:
+    """The tenant of a row of TENANT_COLUMNS."""
+    return Tenant(
+        id=row.id,
+        name=row.name,
+        suspended=row.suspended_at is not None,
+        currency=row.currency,
+        time_zone=row.time_zone,
+        billing_profile=msgspec.convert(row.billing_profile, BillingProfile),
+        limits=_limits_from(row.limits_text, known_limits),
+        limits_version=row.limits_version,
+    )
+
+
+def key_from(row: Row[Any], known_limits: dict[str, Limits] | None = None) -> ApiKey:
+    """The API key of a row of KEY_COLUMNS."""
+    return ApiKey(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        name=row.name,
+        digest=bytes(row.digest),
+        request_class=RequestClass(row._mapping["class"]),  # noqa: SLF001 - SQLAlchemy's public name
+        models=None if row.models is None else tuple(row.models),
+        ip_allow=None if row.ip_allow is None else tuple(row.ip_allow),
+        expires_at_ms=ms_of(row.expires_at),
+        revoked_at_ms=ms_of(row.revoked_at),
+        rotated_to=row.rotated_to,
+        secret_hint=row.secret_hint,
+        created_at_ms=ms_of(row.created_at) or 0,
+        limits=_limits_from(row.limits_text, known_limits),
+        limits_version=row.limits_version,
+    )
+
+
+def model_from(row: Row[Any]) -> Model:
+    """The model of a row of MODEL_COLUMNS."""
+    return Model(
+        id=row.id,
+        context_tokens=row.context_tokens,
+        max_output_tokens=row.max_output_tokens,
+        default_output_tokens=row.default_output_tokens,
+    )
+
+
+def worker_from(row: Row[Any]) -> Worker:
+    """The worker of a row of WORKER_COLUMNS."""
+    return Worker(
+        id=row.id,
+        model=row.model,
+        url=row.url,
+        kind=EngineKind(row.kind),
+        engine=row.engine,
+        api_key=row.api_key,
+        draining=row.draining,
+    )
+
+
+def user_from(row: Row[Any]) -> User:
+    """The user of a row of USER_COLUMNS."""
+    return User(
+        id=row.id,
+        email=row.email,
+        role=Role(row.role),
+        disabled=row.disabled_at is not None,
+        created_at_ms=ms_of(row.created_at) or 0,
+    )
+
+
+def audit_entry_from(row: Row[Any]) -> AuditEntry:
+    """The audit entry of a row of AUDIT_COLUMNS."""
+    return AuditEntry(
+        id=row.id,
+        at_ms=ms_of(row.at) or 0,
+        actor=row.actor,
+        action=row.action,
+        subject_kind=row.subject_kind,
+        subject_id=row.subject_id,
+        before=row.before,
+        after=row.after,
+    )
+
+
+def ms_of(instant: datetime | None) -> int | None:
+    """Unix milliseconds of an aware time."""
+    if instant is None:
+        return None
+    seconds, microsecond = int(instant.replace(microsecond=0).timestamp()), instant.microsecond
+    return seconds * 1000 + microsecond // 1000
+
+
+def instant_of(at_ms: int | None) -> datetime | None:
+    """The aware UTC time of Unix milliseconds."""
+    if at_ms is None:
+        return None
+    whole = datetime.fromtimestamp(at_ms // 1000, tz=UTC)
+    return whole.replace(microsecond=at_ms % 1000 * 1000)
+
+
+def _limits_from(text: str, known: dict[str, Limits] | None) -> Limits:
+    if known is None:
+        return _limits_decoder.decode(text)
+    limits = known.get(text)
+    if limits is None:
+        limits = known[text] = _limits_decoder.decode(text)
+    return limits

@@ -1,0 +1,54 @@
+"""Who administers Weir, and what they did."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Role(StrEnum):
+    """What a user may do on the admin and finance APIs."""
+
+    ADMIN = "admin"
+    """Everything."""
+    FINANCE = "finance"
+    """Reads all; writes prices and invoices."""
+    OPERATOR = "operator"
+    """Reads all; drains workers."""
+    VIEWER = "viewer"
+    """Reads all."""
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A person (or their program) with a role; the password is known only as an Argon2id hash."""
+
+    id: str
+    email: str
+    role: Role
+    disabled: bool = False
+    created_at_ms: int
+
+
+class UserToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's bearer token, known only as a digest, which is not shown either."""
+
+    name: str
+    expires_at_ms: int | None
+    revoked_at_ms: int | None
+    created_at_ms: int
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One change: what it was, who made it, and the subject before and after.
+
+    `before` is None where the subject was created. Neither holds a secret or a digest.
+    """
+
+    id: int
+    at_ms: int
+    actor: str
+    action: str
+    subject_kind: str
+    subject_id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None

@@ -1,0 +1,23 @@
+"""What msgspec found wrong with a value, as an Unprocessable that names the field."""
+
+import re
+
+import msgspec
+
+from gateway.errors import Unprocessable
+
+AT_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
+UNKNOWN_FIELD = re.compile(r"unknown field `(?P<name>[^`]*)`")
+MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]*)`")
+
+
+def unprocessable_field(error: msgspec.ValidationError, *, prefix: str = "") -> Unprocessable:
+    """The 422 for `error`; its `param` is the dotted path of the field, below `prefix`."""
+    text = str(error)
+    found = AT_PATH.search(text)
+    path = found["path"] if found else ""
+    reason = text[: found.start()] if found else text
+    named = UNKNOWN_FIELD.search(reason) or MISSING_FIELD.search(reason)
+    param = ".".join(part for part in (prefix, path, named["name"] if named else "") if part)
+    reason = reason[0].lower() + reason[1:]
+    return Unprocessable(f"{param}: {reason}" if param else reason, param=param or None)

@@ -1,0 +1,61 @@
+"""Which limits may be stored: known fields, known models, and nothing that is not enforced."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from gateway.domain.field_errors import unprocessable_field
+from gateway.domain.tenant import Limits, ModelLimits
+from gateway.errors import Unprocessable
+
+
+def limits_from(fields: object, *, known_models: Collection[str]) -> Limits:
+    """The limits that `fields` (decoded JSON) describe; absent fields take their defaults.
+
+    Raises Unprocessable naming the field that is unknown, of a wrong type, out of range, a model
+    that is not in `known_models`, or a limit that could not be enforced.
+    """
+    if isinstance(fields, Mapping):
+        _check_models(fields.get("models"))
+    try:
+        limits = msgspec.convert(fields, Limits)
+    except msgspec.ValidationError as error:
+        raise unprocessable_field(error) from error
+    return _enforceable(limits, known_models)
+
+
+def check_limits(limits: Limits, *, known_models: Collection[str]) -> Limits:
+    """`limits` again, checked as `limits_from` does: a struct built in code checks nothing."""
+    return limits_from(msgspec.to_builtins(limits), known_models=known_models)
+
+
+def changed_limits(
+    limits: Limits, changes: Mapping[str, object], *, known_models: Collection[str]
+) -> Limits:
+    """`limits` with the named fields replaced, checked as a whole."""
+    return limits_from({**msgspec.to_builtins(limits), **changes}, known_models=known_models)
+
+
+def _check_models(models: object) -> None:
+    """Check each model's limits by itself: msgspec's own path does not say which model it is."""
+    if not isinstance(models, Mapping):
+        return
+    for model_id, narrowed in models.items():
+        try:
+            msgspec.convert(narrowed, ModelLimits)
+        except msgspec.ValidationError as error:
+            raise unprocessable_field(error, prefix=f"models.{model_id}") from error
+
+
+def _enforceable(limits: Limits, known_models: Collection[str]) -> Limits:
+    if limits.monthly_budget is not None:
+        raise Unprocessable(
+            "monthly_budget: a budget cannot be enforced yet, so it must be null",
+            param="monthly_budget",
+        )
+    for model_id in limits.models:
+        if model_id not in known_models:
+            raise Unprocessable(
+                f"models.{model_id}: there is no such model", param=f"models.{model_id}"
+            )
+    return limits
