@@ -1,0 +1,223 @@
+"""Group commit: many entries, one write, one sync. Synchronous; the writer thread owns it."""
+
+import contextlib
+import errno
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from gateway.adapters.journal.batch import Append, Durable, Fate
+from gateway.adapters.journal.entries import SegmentHeader, encode_body, encode_entry
+from gateway.adapters.journal.framing import HEADER_BYTES, encode_frame
+from gateway.adapters.journal.identity import Identity, begin_boot
+from gateway.adapters.journal.open_requests import OpenRequests
+from gateway.adapters.journal.recovery import lost_record
+from gateway.adapters.journal.segment import Segment, SegmentKey
+from gateway.adapters.journal.storage import Storage
+from gateway.domain.lease import Admitted
+
+PROBE_BYTES = 64 * 1024
+"""Space that a full disk must have again before admissions are tried."""
+logger = logging.getLogger(__name__)
+
+
+class Committer:
+    """Appends batches to the current segment, and replaces the segment when it is full or bad."""
+
+    def __init__(
+        self, directory: Path, storage: Storage, identity: Identity, *, segment_bytes: int
+    ) -> None:
+        self._directory = directory
+        self._storage = storage
+        self.identity = identity
+        self._segment_bytes = segment_bytes
+        self._segment: Segment | None = None
+        self._roll_at = segment_bytes
+        self._seq = 0
+        self._open = OpenRequests()
+        self.full = False
+        self.durable = Durable(SegmentKey(identity.boot, 0), 0, 0)
+
+    @property
+    def failing(self) -> bool:
+        """Whether admissions are refused."""
+        return self._segment is None or self.full
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether a write failed, so that there is no segment to append to."""
+        return self._segment is None
+
+    def begin(self, lost: Sequence[Admitted], *, now_ms: int) -> None:
+        """Open the boot's first segment and end there what an earlier boot left open.
+
+        Raises OSError.
+        """
+        ended = [
+            Append(entry.request_id, encode_body(lost_record(entry, now_ms=now_ms)), None)
+            for entry in lost
+        ]
+        self._open_segment(tuple(lost), ended)
+
+    def commit(self, batch: Sequence[Append]) -> list[Fate]:
+        """Make a batch durable together; never raises OSError."""
+        wanted = [append for append in batch if append.admitted is not None]
+        room = self._segment is not None and (not wanted or self._make_room(wanted))
+        writable = [append for append in batch if room or append.admitted is None]
+        written = self._segment is not None and self._write(writable)
+        return [
+            Fate.DURABLE
+            if written and (room or append.admitted is None)
+            else (Fate.SPARE if append.admitted is None else Fate.REFUSED)
+            for append in batch
+        ]
+
+    def heal(self, spare: Sequence[Append], *, now_ms: int) -> bool:
+        """Try to write again: into the same segment where only space was short, into a new boot's
+        first segment where a write had failed. Returns whether admissions are possible again; if
+        so, `spare` is durable too."""
+        if self._segment is not None:
+            with contextlib.suppress(OSError):
+                self._segment.reserve(self._open.reserved_bytes + PROBE_BYTES)
+                self.full = False
+            return not self.full
+        try:
+            # A new boot, because which sequence numbers the bad file holds is not known.
+            self.identity = begin_boot(
+                self._directory, self._storage, found=self.identity, now_ms=now_ms
+            )
+            self._open_segment(self._open.entries(), spare)
+        except OSError:
+            return False
+        logger.warning("journal: writing again, boot %d", self.identity.boot)
+        return True
+
+    def forget(self, request_ids: Sequence[UUID]) -> None:
+        """These ended outside the file: the next header does not list them."""
+        self._open.remove(request_ids)
+        self._publish()
+
+    def seal(self) -> None:
+        """Close the file, unused space given back."""
+        if self._segment is not None:
+            self._segment.seal()
+            self._segment = None
+
+    def _make_room(self, wanted: Sequence[Append]) -> bool:
+        """Space for these admissions and the ends of all that runs, so that a disk which fills up
+        refuses new requests while what runs can still end."""
+        assert self._segment is not None  # noqa: S101 - commit() asks only while one is open
+        if self._segment.end >= self._roll_at:
+            self._roll()
+        entries = sum(HEADER_BYTES + 64 + len(append.body) for append in wanted)
+        ends = sum(append.end_bytes for append in wanted)
+        try:
+            self._segment.reserve(self._open.reserved_bytes + entries + ends)
+        except OSError as error:
+            if not self.full:
+                logger.error("journal: no space (%s), admissions are refused", _name(error))
+            self.full = True
+            return False
+        self.full = False
+        return True
+
+    def _write(self, batch: Sequence[Append]) -> bool:
+        assert self._segment is not None  # noqa: S101 - commit() asks only while one is open
+        if not batch:
+            return True
+        frames = self._frames(batch, first_seq=self._seq + 1)
+        try:
+            self._segment.append(frames)
+        except OSError as error:
+            self._poison(error)
+            return False
+        self._account(batch)
+        return True
+
+    def _frames(self, batch: Sequence[Append], *, first_seq: int) -> bytes:
+        return b"".join(
+            encode_frame(encode_entry(append.kind, seq, append.body))
+            for seq, append in enumerate(batch, start=first_seq)
+        )
+
+    def _account(self, batch: Sequence[Append]) -> None:
+        for append in batch:
+            self._seq += 1
+            if append.admitted is None:
+                self._open.remove([append.request_id])
+            else:
+                self._open.add(
+                    append.admitted,
+                    boot=self.identity.boot,
+                    seq=self._seq,
+                    reserved_bytes=append.end_bytes,
+                )
+        self._publish()
+
+    def _publish(self) -> None:
+        key, end = self.durable.key, self.durable.end
+        if self._segment is not None:
+            key, end = self._segment.key, self._segment.end
+        self.durable = Durable(key, end, self._seq, self._open.oldest)
+
+    def _open_segment(self, open_requests: tuple[Admitted, ...], ended: Sequence[Append]) -> None:
+        self._segment = Segment.create(
+            self._directory,
+            self._storage,
+            self._header(number=0, first_seq=1, open_requests=open_requests),
+            entries=self._frames(ended, first_seq=1),
+            reserve_bytes=self._open.reserved_bytes,
+        )
+        self._roll_at = self._segment_bytes
+        self._seq = 0
+        self.full = False
+        self._account(ended)
+
+    def _roll(self) -> None:
+        old = self._segment
+        assert old is not None  # noqa: S101 - only an open segment can be full
+        header = self._header(
+            number=old.key.number + 1,
+            first_seq=self._seq + 1,
+            open_requests=self._open.entries(),
+        )
+        try:
+            new = Segment.create(
+                self._directory, self._storage, header, reserve_bytes=self._open.reserved_bytes
+            )
+        except OSError as error:
+            # The old one still works, only longer than it should be.
+            self._roll_at = old.end + self._segment_bytes // 8
+            logger.warning("journal: no new segment (%s), the old one goes on", _name(error))
+            return
+        self._segment = new
+        self._roll_at = self._segment_bytes
+        self._publish()
+        old.seal()
+
+    def _header(
+        self, *, number: int, first_seq: int, open_requests: tuple[Admitted, ...]
+    ) -> SegmentHeader:
+        return SegmentHeader(
+            gateway_id=self.identity.gateway_id,
+            boot=self.identity.boot,
+            number=number,
+            first_seq=first_seq,
+            open_requests=open_requests,
+        )
+
+    def _poison(self, error: OSError) -> None:
+        """Never write there again: after a failed sync the cache no longer tells what is on disk.
+
+        What the failed batch left is cut where that is possible; where not, it is harmless, since
+        its admissions were refused and its ends are kept elsewhere under the same ids.
+        """
+        logger.critical("journal: write failed (%s), admissions are refused", _name(error))
+        assert self._segment is not None  # noqa: S101 - it has just failed
+        self._segment.seal()
+        self._segment = None
+
+
+def _name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, "unknown error")

@@ -1,0 +1,95 @@
+"""How records lie in a segment: magic, length, crc32c, payload. Pure: bytes in, bytes out.
+
+The magic begins with a byte that never occurs in UTF-8, and payloads are msgpack whose only free
+text is UTF-8: nothing a payload carries can be mistaken for the start of a frame.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+MAGIC = b"\xf8WJ\x01"
+FRAME_BYTES_MAX = 64 * 1024 * 1024
+"""Longest payload. A length beyond it is damage, not a frame."""
+
+_HEADER = struct.Struct("<4sII")
+_LENGTH = struct.Struct("<I")
+HEADER_BYTES = _HEADER.size
+
+
+class Frame(NamedTuple):
+    """A whole record: its payload and the bytes `[offset, end)` it lies in."""
+
+    offset: int
+    end: int
+    payload: bytes
+
+
+class Damage(NamedTuple):
+    """Bytes `[offset, end)` that are no record although valid records follow."""
+
+    offset: int
+    end: int
+
+
+@dataclass
+class Scan:
+    """What lies in a run of bytes. Whatever follows `end` is no whole record."""
+
+    frames: list[Frame] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+    end: int = 0
+
+
+def encode_frame(payload: bytes) -> bytes:
+    """One framed record. Raises ValueError over FRAME_BYTES_MAX."""
+    if len(payload) > FRAME_BYTES_MAX:
+        raise ValueError(f"a record of {len(payload)} bytes is over {FRAME_BYTES_MAX}")
+    return _HEADER.pack(MAGIC, len(payload), _checksum(payload)) + payload
+
+
+def scan(data: bytes, *, base: int = 0) -> Scan:
+    """Every whole record of `data`, in order; `base` is the offset of its first byte.
+
+    A bad stretch is skipped only where a valid record follows it (a Damage); a bad or incomplete
+    end is left after `Scan.end`, for the caller to read on or to cut.
+    """
+    found = Scan(end=base)
+    position = 0
+    while (start := _next_frame(data, position)) is not None:
+        if start > position:
+            found.damages.append(Damage(base + position, base + start))
+        length = _LENGTH.unpack_from(data, start + 4)[0]
+        position = start + HEADER_BYTES + length
+        payload = bytes(data[start + HEADER_BYTES : position])
+        found.frames.append(Frame(base + start, base + position, payload))
+        found.end = base + position
+    return found
+
+
+def _next_frame(data: bytes, position: int) -> int | None:
+    """Where the first valid frame at or after `position` begins."""
+    start = data.find(MAGIC, position)
+    while start >= 0:
+        if _is_frame(data, start):
+            return start
+        start = data.find(MAGIC, start + 1)
+    return None
+
+
+def _is_frame(data: bytes, start: int) -> bool:
+    if len(data) - start < HEADER_BYTES:
+        return False
+    _, length, checksum = _HEADER.unpack_from(data, start)
+    end = start + HEADER_BYTES + length
+    if length > FRAME_BYTES_MAX or end > len(data):
+        return False
+    return bool(_checksum(data[start + HEADER_BYTES : end]) == checksum)
+
+
+def _checksum(payload: bytes) -> int:
+    """Over length and payload, so that a flipped length is found without reading on."""
+    checksum: int = crc32c(payload, crc32c(_LENGTH.pack(len(payload))))
+    return checksum

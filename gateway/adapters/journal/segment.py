@@ -1,0 +1,108 @@
+"""One file of the journal: its name, its birth under a header, appends into reserved space."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from gateway.adapters.journal.entries import SegmentHeader, encode_header
+from gateway.adapters.journal.framing import encode_frame
+from gateway.adapters.journal.storage import Storage
+
+RESERVE_STEP_BYTES = 1024 * 1024
+_NAME = re.compile(r"(\d{16})-(\d{8})\.journal")
+
+
+class SegmentKey(NamedTuple):
+    """A segment's place in the journal's order."""
+
+    boot: int
+    number: int
+
+    def path(self, directory: Path) -> Path:
+        """The file that holds it."""
+        return directory / f"{self.boot:016d}-{self.number:08d}.journal"
+
+
+def list_segments(directory: Path) -> list[SegmentKey]:
+    """All segments of a directory, oldest first."""
+    names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
+    return sorted(SegmentKey(int(name[1]), int(name[2])) for name in names if name)
+
+
+class Segment:
+    """The segment that is being written. `end` is where the next record goes."""
+
+    def __init__(self, key: SegmentKey, path: Path, descriptor: int, storage: Storage) -> None:
+        self.key = key
+        self.path = path
+        self.end = 0
+        self._descriptor = descriptor
+        self._storage = storage
+        self._reserved_to = 0
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        storage: Storage,
+        header: SegmentHeader,
+        *,
+        entries: bytes = b"",
+        reserve_bytes: int = 0,
+    ) -> Self:
+        """A new segment with its header and first `entries` durable, and room for `reserve_bytes`.
+
+        It appears under its name whole or not at all. Raises OSError.
+        """
+        key = SegmentKey(header.boot, header.number)
+        path = key.path(directory)
+        draft = path.with_suffix(".draft")
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        segment = cls(key, path, storage.create(draft), storage)
+        try:
+            data = encode_frame(encode_header(header)) + entries
+            segment.reserve(len(data) + reserve_bytes)
+            segment.append(data)
+            draft.rename(path)
+            storage.sync_directory(directory)
+        except OSError:
+            segment.abandon()
+            for name in (draft, path):
+                with contextlib.suppress(OSError):
+                    name.unlink()
+            raise
+        return segment
+
+    def reserve(self, length: int) -> None:
+        """Have disk space for `length` bytes after `end`, or raise OSError."""
+        needed = self.end + length
+        if needed <= self._reserved_to:
+            return
+        generous = needed + RESERVE_STEP_BYTES
+        with contextlib.suppress(OSError):
+            self._storage.reserve(self._descriptor, self._reserved_to, generous - self._reserved_to)
+            self._reserved_to = generous
+            return
+        self._storage.reserve(self._descriptor, self._reserved_to, needed - self._reserved_to)
+        self._reserved_to = needed
+
+    def append(self, data: bytes) -> None:
+        """Write whole frames at the end and sync. After an OSError the file must not be used."""
+        self._storage.write(self._descriptor, data, self.end)
+        self._storage.sync(self._descriptor)
+        self.end += len(data)
+
+    def seal(self) -> None:
+        """Give unused space back and close; an error only leaves zeros at the end."""
+        with contextlib.suppress(OSError):
+            self._storage.truncate(self._descriptor, self.end)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
