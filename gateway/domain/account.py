@@ -29,15 +29,6 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     created_at_ms: int
 
 
-class UserToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's bearer token, known only as a digest, which is not shown either."""
-
-    name: str
-    expires_at_ms: int | None
-    revoked_at_ms: int | None
-    created_at_ms: int
-
-
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One change: what it was, who made it, and the subject before and after.
 

@@ -1,0 +1,68 @@
+"""Revocations in Redis, so that they are seen also by a gateway that Postgres does not answer.
+
+One sorted set; a member is `key:<id>:<changed>` or `tenant:<id>:<changed>`, scored by the Unix
+milliseconds of the revocation. `changed` is the number of the row's change in Postgres: whoever
+holds a row at least as new knows better than the entry, so a resumed tenant needs no removal.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import cast
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+REVOKED_KEY = "weir:revoked"
+KEPT_MS = 24 * 3600 * 1000
+PUBLISH_TIMEOUT_S = 0.25
+READ_TIMEOUT_S = 0.4
+CLOCK_SKEW_MS = 600_000
+"""How far behind another host's clock may be without its revocations being missed."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """A key that was revoked, or a tenant that was suspended, as its row's change `changed`."""
+
+    kind: str
+    """`key` or `tenant`."""
+    subject_id: str
+    changed: int
+    at_ms: int
+
+
+async def publish_revocation(redis: Redis, revocation: Revocation) -> bool:
+    """Tell every gateway, within 0.25 s. False where Redis did not take it: Postgres has it."""
+    member = f"{revocation.kind}:{revocation.subject_id}:{revocation.changed}"
+    pipe = redis.pipeline(transaction=False)
+    pipe.zadd(REVOKED_KEY, {member: revocation.at_ms})
+    pipe.zremrangebyscore(REVOKED_KEY, "-inf", revocation.at_ms - KEPT_MS)
+    try:
+        async with asyncio.timeout(PUBLISH_TIMEOUT_S):
+            await pipe.execute()
+    except (RedisError, OSError, TimeoutError) as error:
+        logger.warning("revocation not published to Redis: %s", type(error).__name__)
+        return False
+    return True
+
+
+async def read_revocations(redis: Redis, *, since_ms: int) -> list[Revocation]:
+    """Those scored `since_ms` or later. Raises what the driver raises, TimeoutError after 0.4 s."""
+    async with asyncio.timeout(READ_TIMEOUT_S):
+        reply = await redis.zrangebyscore(REVOKED_KEY, since_ms, "+inf", withscores=True)
+    found = cast("list[tuple[bytes | str, float]]", reply)
+    parsed = (_parsed(member, int(score)) for member, score in found)
+    return [revocation for revocation in parsed if revocation is not None]
+
+
+def _parsed(member: bytes | str, at_ms: int) -> Revocation | None:
+    text = member.decode() if isinstance(member, bytes) else member
+    kind, _, rest = text.partition(":")
+    subject_id, _, changed = rest.rpartition(":")
+    if kind not in ("key", "tenant") or not changed.isdigit():
+        logger.warning("an entry of %s is none of Weir's and is passed over", REVOKED_KEY)
+        return None
+    return Revocation(kind=kind, subject_id=subject_id, changed=int(changed), at_ms=at_ms)

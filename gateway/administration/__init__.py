@@ -1,0 +1,23 @@
+"""Administration of tenants, keys, limits, models, workers and users: verbs without a transport.
+
+Owns: what may be written, one transaction and one audit row for each change, revocations.
+Does not own: who may call a verb (the HTTP guards do), nor how answers look.
+
+Every verb ends within about 2 s. All raise StoreUnavailable where Postgres cannot be reached,
+NotFound for a subject that does not exist, Conflict where one exists already or its state forbids
+the change, and Unprocessable naming the field that cannot be accepted.
+"""
+
+from gateway.administration.audit import AuditFilters, AuditVerbs
+from gateway.administration.fleet import FleetVerbs
+from gateway.administration.keys import KeyVerbs
+from gateway.administration.limits import LimitVerbs
+from gateway.administration.pages import Page
+from gateway.administration.tenants import TenantVerbs
+from gateway.administration.users import UserVerbs
+
+__all__ = ["Administration", "AuditFilters", "Page"]
+
+
+class Administration(TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, UserVerbs, AuditVerbs):
+    """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

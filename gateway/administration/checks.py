@@ -1,0 +1,121 @@
+"""What names, networks, zones and addresses may be, checked before anything is written."""
+
+import ipaddress
+import re
+import zoneinfo
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from gateway.domain.currency import CURRENCY_EXPONENTS
+from gateway.domain.tenant import Model, Worker
+from gateway.errors import Unprocessable
+
+TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
+WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,126}")
+EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
+PASSWORD_CHARACTERS_MIN = 12
+PASSWORD_CHARACTERS_MAX = 1024
+TOKENS_MAX = 2**31 - 1
+EXPIRY_MAX_MS = 253_402_300_799_999
+"""The end of the year 9999: the last instant that every part can represent."""
+
+
+def check_tenant_id(tenant_id: str) -> str:
+    """`tenant_id`; it becomes a Redis hash tag and part of addresses, so its form is narrow."""
+    if not TENANT_ID.fullmatch(tenant_id):
+        raise _wrong("id", "1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit")
+    return tenant_id
+
+
+def check_name(name: str, *, field: str = "name") -> str:
+    """`name` without surrounding blanks: 1 to 200 printable characters."""
+    name = name.strip()
+    if not 1 <= len(name) <= 200 or not name.isprintable():
+        raise _wrong(field, "1 to 200 printable characters")
+    return name
+
+
+def check_currency(currency: str) -> str:
+    """A currency whose number of decimals is known."""
+    if currency not in CURRENCY_EXPONENTS:
+        raise _wrong("currency", "a known three-letter code such as USD")
+    return currency
+
+
+def check_time_zone(time_zone: str) -> str:
+    """A time zone of the IANA database, by its own name."""
+    try:
+        zoneinfo.ZoneInfo(time_zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise _wrong("time_zone", "an IANA time zone such as Europe/Berlin") from error
+    return time_zone
+
+
+def check_networks(networks: Sequence[str] | None) -> list[str] | None:
+    """Networks in canonical CIDR; a single address is its own network. None allows all."""
+    if networks is None:
+        return None
+    if not networks:
+        raise _wrong("ip_allow", "null, or at least one network")
+    try:
+        return [str(ipaddress.ip_network(network)) for network in networks]
+    except ValueError as error:
+        raise _wrong("ip_allow", "networks in CIDR such as 10.0.0.0/8, host bits zero") from error
+
+
+def check_model(model: Model) -> Model:
+    """A model whose token counts can be true together."""
+    if not MODEL_ID.fullmatch(model.id):
+        raise _wrong("id", "1 to 255 of letters, digits and . _ : / @ + -")
+    if not 1 <= model.context_tokens <= TOKENS_MAX:
+        raise _wrong("context_tokens", "a positive whole number")
+    if not 1 <= model.max_output_tokens <= model.context_tokens:
+        raise _wrong("max_output_tokens", "between 1 and context_tokens")
+    if not 1 <= model.default_output_tokens <= model.max_output_tokens:
+        raise _wrong("default_output_tokens", "between 1 and max_output_tokens")
+    return model
+
+
+def check_worker(worker: Worker) -> Worker:
+    """A worker that can be reached by HTTP; `url` carries neither `/v1` nor a query."""
+    if not WORKER_ID.fullmatch(worker.id):
+        raise _wrong("id", "1 to 127 of letters, digits and . _ : -")
+    parts = urlsplit(worker.url)
+    try:
+        port_valid = parts.port is None or parts.port > 0
+    except ValueError:
+        port_valid = False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_valid:
+        raise _wrong("url", "an http:// or https:// address")
+    if parts.query or parts.fragment or parts.username or parts.password:
+        raise _wrong("url", "an address without query, fragment or credentials")
+    if parts.path.rstrip("/").endswith("/v1"):
+        raise _wrong("url", "the worker's base address, without /v1")
+    return worker
+
+
+def check_email(email: str) -> str:
+    """An address with one @; it is compared without regard to case."""
+    email = email.strip()
+    if len(email) > 254 or not EMAIL.fullmatch(email) or not email.isprintable():
+        raise _wrong("email", "an address such as admin@example.com")
+    return email
+
+
+def check_password(password: str) -> str:
+    """12 to 1024 characters; which ones is the user's matter."""
+    if not PASSWORD_CHARACTERS_MIN <= len(password) <= PASSWORD_CHARACTERS_MAX:
+        raise _wrong("password", "12 to 1024 characters")
+    return password
+
+
+def check_expiry(expires_at_ms: int | None, *, now_ms: int) -> int | None:
+    """An instant that is still to come, or None for never."""
+    if expires_at_ms is not None and not now_ms < expires_at_ms <= EXPIRY_MAX_MS:
+        raise _wrong("expires_at", "an instant in the future")
+    return expires_at_ms
+
+
+def _wrong(field: str, wanted: str) -> Unprocessable:
+    return Unprocessable(f"{field}: must be {wanted}", param=field)

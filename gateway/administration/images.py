@@ -1,0 +1,46 @@
+"""What the audit log shows of a subject: everything that can be changed, no secret, no digest."""
+
+import msgspec
+
+from gateway.domain.account import User
+from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
+
+Image = dict[str, object]
+
+
+def tenant_image(tenant: Tenant) -> Image:
+    """A tenant but for its version, which only says that something changed."""
+    return _without(tenant, "limits_version")
+
+
+def key_image(key: ApiKey) -> Image:
+    """A key but for all that comes from its secret."""
+    return _without(key, "digest", "secret_hint", "limits_version")
+
+
+def limits_image(limits: Limits) -> Image:
+    """Limits, whole."""
+    return _without(limits)
+
+
+def model_image(model: Model) -> Image:
+    """A model, whole."""
+    return _without(model)
+
+
+def worker_image(worker: Worker) -> Image:
+    """A worker; of its API key only whether there is one."""
+    return {**_without(worker, "api_key"), "has_api_key": worker.api_key is not None}
+
+
+def user_image(user: User) -> Image:
+    """A user; the password's hash is no part of it."""
+    return _without(user)
+
+
+def _without(subject: msgspec.Struct, *hidden: str) -> Image:
+    fields = msgspec.to_builtins(
+        {name: getattr(subject, name) for name in subject.__struct_fields__ if name not in hidden}
+    )
+    assert isinstance(fields, dict)  # noqa: S101 - a mapping stays one
+    return fields

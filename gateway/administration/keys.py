@@ -1,0 +1,227 @@
+"""API keys: create, list, revoke, rotate. A secret leaves here once, when it is made."""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.adapters.directory_rows import KEY_COLUMNS, instant_of, key_from
+from gateway.adapters.tables import api_key
+from gateway.administration.checks import check_expiry, check_name, check_networks
+from gateway.administration.credentials import (
+    KEY_PREFIX,
+    check_given_secret,
+    digest_of,
+    new_id,
+    new_key_secret,
+)
+from gateway.administration.fleet import known_models
+from gateway.administration.images import key_image
+from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.store import Change, Store, verb
+from gateway.administration.tenants import existing_tenant
+from gateway.domain.tenant import ApiKey, Limits, RequestClass
+from gateway.errors import Conflict, NotFound, Unprocessable
+
+GRACE_MAX_MS = 90 * 24 * 3600 * 1000
+HINT_CHARACTERS = 4
+
+
+class KeyVerbs(Store):
+    """The verbs on API keys, but for their limits."""
+
+    @verb
+    async def create_key(
+        self,
+        actor: str,
+        tenant_id: str,
+        name: str,
+        request_class: RequestClass | str,
+        *,
+        expires_at_ms: int | None = None,
+        models: Sequence[str] | None = None,
+        ip_allow: Sequence[str] | None = None,
+        secret: str | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Create a key and return it with its secret, which cannot be had again.
+
+        `secret` brings one instead of having it made; Conflict where it is in use.
+        """
+        values: dict[str, object] = {
+            "tenant_id": tenant_id,
+            "name": check_name(name),
+            "class": _class_of(request_class),
+            "expires_at": instant_of(check_expiry(expires_at_ms, now_ms=self._now_ms())),
+            "ip_allow": check_networks(ip_allow),
+        }
+        if secret is None:
+            secret = new_key_secret()
+        check_given_secret(secret, prefix=KEY_PREFIX)
+        async with self._changing(actor) as change:
+            await existing_tenant(change.db, tenant_id)
+            values["models"] = await _checked_models(change.db, models)
+            created = await _insert_key(change, values, secret)
+            await change.audit(
+                "key.create", "key", created.id, before=None, after=key_image(created)
+            )
+        return created, secret
+
+    @verb
+    async def get_key(self, key_id: str) -> ApiKey:
+        """The key, revoked or not."""
+        async with self._reading() as db:
+            return await existing_key(db, key_id)
+
+    @verb
+    async def list_keys(
+        self, tenant_id: str, limit: int = LIMIT_DEFAULT, cursor: str | None = None
+    ) -> Page[ApiKey]:
+        """A tenant's keys by id, revoked and expired ones too."""
+        check_page_limit(limit)
+        query = (
+            select(*KEY_COLUMNS)
+            .where(api_key.c.tenant_id == tenant_id)
+            .order_by(api_key.c.id)
+            .limit(limit + 1)
+        )
+        if cursor is not None:
+            query = query.where(api_key.c.id > position_of(cursor))
+        async with self._reading() as db:
+            await existing_tenant(db, tenant_id)
+            rows = await db.execute(query)
+        return page_of([(row.id, key_from(row)) for row in rows], limit)
+
+    async def revoke_key(self, actor: str, key_id: str) -> ApiKey:
+        """Revoke a key for good: refused within a second on every gateway. Harmless twice."""
+        revoked, changed = await self._revoke(actor, key_id)
+        if changed is not None:
+            await self._publish("key", key_id, changed)
+        return revoked
+
+    @verb
+    async def _revoke(self, actor: str, key_id: str) -> tuple[ApiKey, int | None]:
+        async with self._changing(actor) as change:
+            before = await existing_key(change.db, key_id)
+            if before.revoked_at_ms is not None:
+                return before, None
+            revoked_at = instant_of(self._now_ms())
+            after, changed = await _update_key(change, before, "key.revoke", revoked_at=revoked_at)
+        return after, changed
+
+    async def rotate_key(self, actor: str, key_id: str, *, grace_ms: int) -> tuple[ApiKey, str]:
+        """Replace a key by a new one with the same settings and limits; the old one works for
+        `grace_ms` more. Returns the new key with its secret.
+
+        Conflict where the key is revoked, expired or rotated already.
+        """
+        if not 0 <= grace_ms <= GRACE_MAX_MS:
+            raise Unprocessable(f"grace_ms: must be 0 to {GRACE_MAX_MS}", param="grace_ms")
+        secret = new_key_secret()
+        replacement, changed = await self._rotate(actor, key_id, grace_ms, secret)
+        if grace_ms == 0:
+            await self._publish("key", key_id, changed)
+        return replacement, secret
+
+    @verb
+    async def _rotate(
+        self, actor: str, key_id: str, grace_ms: int, secret: str
+    ) -> tuple[ApiKey, int]:
+        now_ms = self._now_ms()
+        async with self._changing(actor) as change:
+            old = await existing_key(change.db, key_id)
+            _check_rotatable(old, now_ms)
+            values: dict[str, object] = {
+                "tenant_id": old.tenant_id,
+                "name": old.name,
+                "class": old.request_class,
+                "expires_at": instant_of(old.expires_at_ms),
+                "models": None if old.models is None else list(old.models),
+                "ip_allow": None if old.ip_allow is None else list(old.ip_allow),
+            }
+            replacement = await _insert_key(change, values, secret, old.limits)
+            ends_at_ms = now_ms + grace_ms
+            if old.expires_at_ms is not None:
+                ends_at_ms = min(ends_at_ms, old.expires_at_ms)
+            await change.audit(
+                "key.create", "key", replacement.id, before=None, after=key_image(replacement)
+            )
+            _, changed = await _update_key(
+                change,
+                old,
+                "key.rotate",
+                expires_at=instant_of(ends_at_ms),
+                rotated_to=replacement.id,
+            )
+        return replacement, changed
+
+
+async def existing_key(db: AsyncConnection, key_id: str) -> ApiKey:
+    """The key of that id. Raises NotFound."""
+    rows = await db.execute(select(*KEY_COLUMNS).where(api_key.c.id == key_id))
+    row = rows.one_or_none()
+    if row is None:
+        raise NotFound(f"there is no key {key_id}")
+    return key_from(row)
+
+
+async def _insert_key(
+    change: Change,
+    values: dict[str, object],
+    secret: str,
+    limits: Limits = Limits(),  # noqa: B008 - frozen, so safely shared
+) -> ApiKey:
+    digest = digest_of(secret)
+    taken = await change.db.execute(select(api_key.c.id).where(api_key.c.digest == digest))
+    if taken.one_or_none() is not None:
+        raise Conflict("that secret is in use already")
+    row = await change.db.execute(
+        insert(api_key)
+        .values(
+            **values,
+            id=new_id("key"),
+            digest=digest,
+            secret_hint=secret[-HINT_CHARACTERS:],
+            limits=msgspec.to_builtins(limits),
+        )
+        .returning(*KEY_COLUMNS)
+    )
+    return key_from(row.one())
+
+
+async def _update_key(
+    change: Change, before: ApiKey, action: str, **values: object
+) -> tuple[ApiKey, int]:
+    row = await change.db.execute(
+        update(api_key).where(api_key.c.id == before.id).values(**values).returning(*KEY_COLUMNS)
+    )
+    found = row.one()
+    after = key_from(found)
+    await change.audit(action, "key", before.id, before=key_image(before), after=key_image(after))
+    return after, found.changed
+
+
+def _class_of(request_class: RequestClass | str) -> RequestClass:
+    try:
+        return RequestClass(request_class)
+    except ValueError as error:
+        raise Unprocessable("class: must be interactive or batch", param="class") from error
+
+
+async def _checked_models(db: AsyncConnection, models: Sequence[str] | None) -> list[str] | None:
+    if models is None:
+        return None
+    known = await known_models(db)
+    for model_id in models:
+        if model_id not in known:
+            raise Unprocessable(f"models: there is no model {model_id}", param="models")
+    return list(dict.fromkeys(models))
+
+
+def _check_rotatable(key: ApiKey, now_ms: int) -> None:
+    if key.revoked_at_ms is not None:
+        raise Conflict(f"key {key.id} is revoked")
+    if key.expires_at_ms is not None and key.expires_at_ms <= now_ms:
+        raise Conflict(f"key {key.id} has expired")
+    if key.rotated_to is not None:
+        raise Conflict(f"key {key.id} was rotated to {key.rotated_to} already")

@@ -1,0 +1,114 @@
+"""Limits of tenants and keys: read, replaced whole, or changed field by field."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+from sqlalchemy import update
+
+from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
+from gateway.adapters.tables import api_key, tenant
+from gateway.administration.fleet import known_models
+from gateway.administration.images import limits_image
+from gateway.administration.keys import existing_key
+from gateway.administration.store import Store, verb
+from gateway.administration.tenants import existing_tenant
+from gateway.domain.limits_check import changed_limits, limits_from
+from gateway.domain.tenant import ApiKey, Limits, Tenant
+
+Revision = Callable[[Limits, Collection[str]], Limits]
+"""From the limits in force and the models that exist, the limits to be stored."""
+
+
+class LimitVerbs(Store):
+    """The verbs on limits. What they store is in force on every gateway within a second."""
+
+    async def put_tenant_limits(
+        self, actor: str, tenant_id: str, limits: Limits | Mapping[str, object]
+    ) -> Tenant:
+        """Replace a tenant's limits; fields absent from a mapping take their defaults."""
+        return await self._revise_tenant(actor, tenant_id, _replacement(limits))
+
+    async def change_tenant_limits(
+        self, actor: str, tenant_id: str, changes: Mapping[str, object]
+    ) -> Tenant:
+        """Change the named fields only, whatever the others are by then."""
+        return await self._revise_tenant(actor, tenant_id, _amendment(changes))
+
+    @verb
+    async def get_tenant_limits(self, tenant_id: str) -> Limits:
+        """A tenant's limits."""
+        async with self._reading() as db:
+            return (await existing_tenant(db, tenant_id)).limits
+
+    async def put_key_limits(
+        self, actor: str, key_id: str, limits: Limits | Mapping[str, object]
+    ) -> ApiKey:
+        """Replace a key's limits; its tenant's hold beside them."""
+        return await self._revise_key(actor, key_id, _replacement(limits))
+
+    async def change_key_limits(
+        self, actor: str, key_id: str, changes: Mapping[str, object]
+    ) -> ApiKey:
+        """Change the named fields only, whatever the others are by then."""
+        return await self._revise_key(actor, key_id, _amendment(changes))
+
+    @verb
+    async def get_key_limits(self, key_id: str) -> Limits:
+        """A key's own limits."""
+        async with self._reading() as db:
+            return (await existing_key(db, key_id)).limits
+
+    @verb
+    async def _revise_tenant(self, actor: str, tenant_id: str, revise: Revision) -> Tenant:
+        async with self._changing(actor) as change:
+            before = await existing_tenant(change.db, tenant_id)
+            revised = revise(before.limits, await known_models(change.db))
+            if revised == before.limits:
+                return before
+            row = await change.db.execute(
+                update(tenant)
+                .where(tenant.c.id == tenant_id)
+                .values(limits=msgspec.to_builtins(revised))
+                .returning(*TENANT_COLUMNS)
+            )
+            after = tenant_from(row.one())
+            await change.audit(
+                "tenant.limits",
+                "tenant",
+                tenant_id,
+                before=limits_image(before.limits),
+                after=limits_image(after.limits),
+            )
+        return after
+
+    @verb
+    async def _revise_key(self, actor: str, key_id: str, revise: Revision) -> ApiKey:
+        async with self._changing(actor) as change:
+            before = await existing_key(change.db, key_id)
+            revised = revise(before.limits, await known_models(change.db))
+            if revised == before.limits:
+                return before
+            row = await change.db.execute(
+                update(api_key)
+                .where(api_key.c.id == key_id)
+                .values(limits=msgspec.to_builtins(revised))
+                .returning(*KEY_COLUMNS)
+            )
+            after = key_from(row.one())
+            await change.audit(
+                "key.limits",
+                "key",
+                key_id,
+                before=limits_image(before.limits),
+                after=limits_image(after.limits),
+            )
+        return after
+
+
+def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
+    fields = msgspec.to_builtins(limits) if isinstance(limits, Limits) else limits
+    return lambda _, models: limits_from(fields, known_models=models)
+
+
+def _amendment(changes: Mapping[str, object]) -> Revision:
+    return lambda limits, models: changed_limits(limits, changes, known_models=models)

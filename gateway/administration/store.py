@@ -1,0 +1,150 @@
+"""How every administrative verb reaches Postgres: one transaction, one deadline, one audit row.
+
+A write holds the directory's lock from before its first read until it has committed. So what it
+read is still true when it writes, and gateways, which follow `changed`, see changes in the order
+of their numbers and miss none.
+"""
+
+import asyncio
+import functools
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from asyncpg import PostgresError
+from redis.asyncio import Redis
+from sqlalchemy import func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.adapters.revocations import Revocation, publish_revocation
+from gateway.adapters.tables import DIRECTORY_LOCK, audit_log
+from gateway.administration.store_errors import store_failure
+from gateway.errors import StoreUnavailable
+
+DEADLINE_S = 1.8
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Verbs = TypeVar("Verbs", bound="Store")
+
+
+class Change:
+    """A transaction that may write, on behalf of `actor`."""
+
+    def __init__(self, db: AsyncConnection, actor: str) -> None:
+        self.db = db
+        self.actor = actor
+
+    async def audit(
+        self,
+        action: str,
+        subject_kind: str,
+        subject_id: str,
+        *,
+        before: Mapping[str, object] | None,
+        after: Mapping[str, object] | None,
+    ) -> None:
+        """Write down what changes; it lasts only if the change does. Never pass a secret."""
+        await self.db.execute(
+            insert(audit_log).values(
+                actor=self.actor,
+                action=action,
+                subject_kind=subject_kind,
+                subject_id=subject_id,
+                before=before,
+                after=after,
+            )
+        )
+
+
+class Store:
+    """What the verbs share. `redis` carries revocations to gateways sooner than Postgres does."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        redis: Redis | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._engine = engine
+        self._redis = redis
+        self._now_ms = now_ms
+        self._under_way: set[asyncio.Task[Any]] = set()
+        # Weak: an entry serves whoever still holds the task, also after it has failed.
+        self._committing: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[AsyncConnection]:
+        async with self._engine.connect() as db:
+            yield db
+
+    @asynccontextmanager
+    async def _changing(self, actor: str) -> AsyncIterator[Change]:
+        async with self._engine.connect() as db:
+            await db.execute(select(func.pg_advisory_xact_lock(DIRECTORY_LOCK)))
+            yield Change(db, actor)
+            task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine always runs in a task
+            self._committing.add(task)
+            await db.commit()
+            self._committing.discard(task)
+
+    async def _publish(self, kind: str, subject_id: str, changed: int) -> None:
+        if self._redis is not None:
+            revocation = Revocation(kind, subject_id, changed, self._now_ms())
+            await publish_revocation(self._redis, revocation)
+
+    async def _bounded(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a verb in a task of its own, which is left behind where it outlasts the deadline.
+
+        Cancelling and waiting would not do: closing a connection to a server that has stopped
+        answering takes seconds more.
+        """
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        try:
+            await asyncio.wait({task}, timeout=DEADLINE_S)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        committing = task in self._committing
+        if not task.done():
+            task.cancel()
+            raise _too_late(committing)
+        try:
+            return task.result()
+        except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
+            raise store_failure(error, committing=committing) from error
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+
+def verb(
+    method: Callable[Concatenate[Verbs, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Verbs, Parameters], Coroutine[Any, Any, Result]]:
+    """Bound a verb: within 2 s it has its result, or it raises StoreUnavailable."""
+
+    @functools.wraps(method)
+    async def bounded(
+        self: Verbs, /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        return await self._bounded(method(self, *args, **kwargs))
+
+    return bounded
+
+
+def _too_late(committing: bool) -> StoreUnavailable:
+    if committing:
+        return StoreUnavailable(
+            "Postgres did not confirm the change in time: look before you repeat it",
+            code="outcome_unknown",
+        )
+    return StoreUnavailable("Postgres did not answer in time; nothing was changed")

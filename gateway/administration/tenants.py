@@ -1,0 +1,147 @@
+"""Tenants: create, rename, suspend, and whom their invoices are made out to."""
+
+import msgspec
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.adapters.directory_rows import TENANT_COLUMNS, instant_of, tenant_from
+from gateway.adapters.tables import tenant as tenant_table
+from gateway.administration.checks import (
+    check_currency,
+    check_name,
+    check_tenant_id,
+    check_time_zone,
+)
+from gateway.administration.fleet import known_models
+from gateway.administration.images import tenant_image
+from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.store import Store, verb
+from gateway.domain.limits_check import check_limits
+from gateway.domain.tenant import BillingProfile, Limits, Tenant
+from gateway.errors import Conflict, NotFound
+
+
+class TenantVerbs(Store):
+    """The verbs on tenants, but for their limits."""
+
+    @verb
+    async def create_tenant(
+        self,
+        actor: str,
+        tenant_id: str,
+        name: str,
+        limits: Limits = Limits(),  # noqa: B008 - frozen, so safely shared
+        *,
+        currency: str = "USD",
+        time_zone: str = "UTC",
+        billing_profile: BillingProfile = BillingProfile(),  # noqa: B008 - frozen
+    ) -> Tenant:
+        """Create a tenant. Conflict where the id is taken; ids are never used again."""
+        values = {
+            "id": check_tenant_id(tenant_id),
+            "name": check_name(name),
+            "currency": check_currency(currency),
+            "time_zone": check_time_zone(time_zone),
+            "billing_profile": msgspec.to_builtins(billing_profile),
+        }
+        async with self._changing(actor) as change:
+            checked = check_limits(limits, known_models=await known_models(change.db))
+            if await _found(change.db, tenant_id) is not None:
+                raise Conflict(f"tenant {tenant_id} exists already")
+            row = await change.db.execute(
+                insert(tenant_table)
+                .values(**values, limits=msgspec.to_builtins(checked))
+                .returning(*TENANT_COLUMNS)
+            )
+            created = tenant_from(row.one())
+            await change.audit(
+                "tenant.create", "tenant", tenant_id, before=None, after=tenant_image(created)
+            )
+        return created
+
+    async def update_tenant(
+        self,
+        actor: str,
+        tenant_id: str,
+        *,
+        name: str | None = None,
+        suspended: bool | None = None,
+        currency: str | None = None,
+        time_zone: str | None = None,
+        billing_profile: BillingProfile | None = None,
+    ) -> Tenant:
+        """Change what is given, leave the rest. A suspended tenant's keys are refused within a
+        second on every gateway, and work again as soon after it is resumed."""
+        values: dict[str, object] = {}
+        if name is not None:
+            values["name"] = check_name(name)
+        if currency is not None:
+            values["currency"] = check_currency(currency)
+        if time_zone is not None:
+            values["time_zone"] = check_time_zone(time_zone)
+        if billing_profile is not None:
+            values["billing_profile"] = msgspec.to_builtins(billing_profile)
+        updated, changed = await self._update(actor, tenant_id, values, suspended)
+        if suspended and changed is not None:
+            await self._publish("tenant", tenant_id, changed)
+        return updated
+
+    @verb
+    async def _update(
+        self, actor: str, tenant_id: str, values: dict[str, object], suspended: bool | None
+    ) -> tuple[Tenant, int | None]:
+        async with self._changing(actor) as change:
+            before = await existing_tenant(change.db, tenant_id)
+            if suspended is not None and suspended != before.suspended:
+                values["suspended_at"] = instant_of(self._now_ms()) if suspended else None
+            if not values:
+                return before, None
+            row = await change.db.execute(
+                update(tenant_table)
+                .where(tenant_table.c.id == tenant_id)
+                .values(**values)
+                .returning(*TENANT_COLUMNS)
+            )
+            found = row.one()
+            after = tenant_from(found)
+            await change.audit(
+                "tenant.update",
+                "tenant",
+                tenant_id,
+                before=tenant_image(before),
+                after=tenant_image(after),
+            )
+        return after, found.changed
+
+    @verb
+    async def get_tenant(self, tenant_id: str) -> Tenant:
+        """The tenant, suspended or not."""
+        async with self._reading() as db:
+            return await existing_tenant(db, tenant_id)
+
+    @verb
+    async def list_tenants(
+        self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
+    ) -> Page[Tenant]:
+        """Tenants by id."""
+        check_page_limit(limit)
+        query = select(*TENANT_COLUMNS).order_by(tenant_table.c.id).limit(limit + 1)
+        if cursor is not None:
+            query = query.where(tenant_table.c.id > position_of(cursor))
+        async with self._reading() as db:
+            rows = await db.execute(query)
+        return page_of([(row.id, tenant_from(row)) for row in rows], limit)
+
+
+async def existing_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:
+    """The tenant of that id. Raises NotFound."""
+    found = await _found(db, tenant_id)
+    if found is None:
+        raise NotFound(f"there is no tenant {tenant_id}")
+    return found
+
+
+async def _found(db: AsyncConnection, tenant_id: str) -> Tenant | None:
+    rows = await db.execute(select(*TENANT_COLUMNS).where(tenant_table.c.id == tenant_id))
+    row = rows.one_or_none()
+    return None if row is None else tenant_from(row)
