@@ -1,6 +1,5 @@
 """Rows of the directory's tables as the values that the rest of Weir knows, and back."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +23,7 @@ from gateway.domain.tenant import (
 _limits_decoder = msgspec.json.Decoder(Limits)
 
 # Limits come as text: equal ones, which most keys have, then become one object by `limits_from`.
-TENANT_COLUMNS: Sequence[ColumnElement[Any]] = (
+TENANT_COLUMNS: tuple[ColumnElement[Any], ...] = (
     tenant.c.id,
     tenant.c.name,
     tenant.c.suspended_at,
@@ -35,20 +34,20 @@ TENANT_COLUMNS: Sequence[ColumnElement[Any]] = (
     tenant.c.limits_version,
     tenant.c.changed,
 )
-KEY_COLUMNS: Sequence[ColumnElement[Any]] = (
+KEY_COLUMNS: tuple[ColumnElement[Any], ...] = (
     *(column for column in api_key.c if column.name != "limits"),
     cast(api_key.c.limits, Text).label("limits_text"),
 )
-MODEL_COLUMNS: Sequence[ColumnElement[Any]] = tuple(model.c)
-WORKER_COLUMNS: Sequence[ColumnElement[Any]] = tuple(worker.c)
-USER_COLUMNS: Sequence[ColumnElement[Any]] = (
+MODEL_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(model.c)
+WORKER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(worker.c)
+USER_COLUMNS: tuple[ColumnElement[Any], ...] = (
     app_user.c.id,
     app_user.c.email,
     app_user.c.role,
     app_user.c.disabled_at,
     app_user.c.created_at,
 )
-AUDIT_COLUMNS: Sequence[ColumnElement[Any]] = tuple(audit_log.c)
+AUDIT_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(audit_log.c)
 
 
 def tenant_from(row: Row[Any], known_limits: dict[str, Limits] | None = None) -> Tenant:

@@ -22,16 +22,23 @@ BEGIN
 END $$
 """
 
+# Epoch microseconds keep the numbers growing also where an older backup was restored: gateways and
+# Redis may still hold the number of a change that the backup has lost.
 NUMBER_CHANGES = """
 CREATE FUNCTION directory_number_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    drawn bigint := nextval('directory_change');
+    epoch_us bigint := floor(extract(epoch FROM clock_timestamp()) * 1000000);
 BEGIN
-    NEW.changed := nextval('directory_change');
+    NEW.changed := greatest(drawn, epoch_us);
+    IF NEW.changed > drawn THEN
+        PERFORM setval('directory_change', NEW.changed);
+    END IF;
     RETURN NEW;
 END $$
 """
 
-# Epoch milliseconds keep the version growing also where an older backup was restored: gateways and
-# Redis may still hold the version of a change that the backup has lost.
+# Epoch milliseconds for the same reason, as Redis compares the versions of limits.
 VERSION_LIMITS = """
 CREATE FUNCTION directory_version_limits() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

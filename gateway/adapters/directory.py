@@ -1,0 +1,188 @@
+"""Tenants, keys, models and workers in a gateway's memory, a fraction of a second behind Postgres.
+
+Everything is loaded at the start. Then one small query asks for the highest `changed`; what is
+above the last seen is fetched. Writers commit in the order of `changed`, so nothing is skipped.
+While Postgres is away lookups go on from memory, and revocations still come through Redis. After
+any failed look everything is loaded again: what answers next may be an older backup.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from asyncpg import PostgresError
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
+from gateway.adapters.directory_queries import DirectoryRows, read_changes
+from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
+from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
+from gateway.errors import StoreUnavailable
+
+POLL_TIMEOUT_S = 2.0
+LOAD_TIMEOUT_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class CachedDirectory:
+    """serving.ports.Directory over Postgres, with Redis for revocations where there is one.
+
+    Callbacks in `on_change` are called in the event loop with what changed, the first load
+    included; they must be quick and are expected not to raise.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        redis: Redis | None = None,
+        poll_ms: int = 250,
+        revocation_poll_ms: int = 500,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.on_change: list[Callable[[DirectoryChange], None]] = []
+        self._engine = engine
+        self._redis = redis
+        self._poll_s = poll_ms / 1000
+        self._revocation_poll_s = revocation_poll_ms / 1000
+        self._now_ms = now_ms
+        self._content = DirectoryContent()
+        self._seen = 0
+        self._whole = False
+        self._looked_at = -float("inf")
+        self._revocations_looked_at = -float("inf")
+        self._revocations_seen_ms = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Load everything, then keep following. Raises StoreUnavailable where Postgres is away."""
+        try:
+            await self.refresh()
+        except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
+            raise StoreUnavailable(
+                f"the directory cannot be read from Postgres: {type(error).__name__}"
+            ) from error
+        self._tasks.append(asyncio.create_task(self._follow_postgres()))
+        if self._redis is not None:
+            await self._look_at_revocations()
+            self._tasks.append(asyncio.create_task(self._follow_revocations()))
+
+    async def stop(self) -> None:
+        """Stop following; lookups go on answering from memory."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def refresh(self) -> None:
+        """Look at Postgres now. Raises what the driver raises where it cannot be read."""
+        began = time.monotonic()
+        whole = not self._whole
+        async with asyncio.timeout(LOAD_TIMEOUT_S if whole else POLL_TIMEOUT_S):
+            rows = await read_changes(self._engine, after=0 if whole else self._seen)
+        if rows.newest < self._seen and not whole:
+            # Numbers only grow: this is an earlier state than the one in memory.
+            self._whole = False
+            await self.refresh()
+            return
+        self._apply(rows, whole=whole)
+        self._looked_at = began
+
+    def key_by_digest(self, digest: bytes) -> ApiKey | None:
+        """The key whose secret has this SHA-256 digest, also when revoked or expired."""
+        return self._content.key_by_digest(digest)
+
+    def tenant(self, tenant_id: str) -> Tenant | None:
+        """The tenant of that id, suspended or not."""
+        return self._content.tenants.get(tenant_id)
+
+    def model(self, model_id: str) -> Model | None:
+        """The model of that id."""
+        return self._content.models.get(model_id)
+
+    def models(self) -> list[Model]:
+        """All models."""
+        return list(self._content.models.values())
+
+    def workers(self, model_id: str | None = None) -> list[Worker]:
+        """Workers of one model, or all; draining ones too."""
+        workers = self._content.workers.values()
+        return [worker for worker in workers if model_id is None or worker.model == model_id]
+
+    @property
+    def age_ms(self) -> int:
+        """Since the last successful look at Postgres."""
+        return _ms_since(self._looked_at)
+
+    @property
+    def revocations_age_ms(self) -> int:
+        """Since revocations were last seen, in either store."""
+        return _ms_since(max(self._looked_at, self._revocations_looked_at))
+
+    def _apply(self, rows: DirectoryRows, *, whole: bool) -> None:
+        change = self._content.replace(rows) if whole else self._content.update(rows)
+        self._whole = True
+        self._seen = rows.newest
+        if whole or not change.is_empty:
+            self._announce(change)
+
+    def _announce(self, change: DirectoryChange) -> None:
+        for callback in self.on_change:
+            try:
+                callback(change)
+            except Exception:
+                logger.exception("a listener of the directory failed")
+
+    async def _follow_postgres(self) -> None:
+        away = False
+        while True:
+            await asyncio.sleep(self._poll_s * random.uniform(0.8, 1.0))  # noqa: S311 - jitter
+            try:
+                await self.refresh()
+            except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
+                self._whole = False
+                if not away:
+                    logger.warning("directory: Postgres is away: %s", type(error).__name__)
+                away = True
+            else:
+                if away:
+                    logger.info("directory: Postgres is back")
+                away = False
+
+    async def _follow_revocations(self) -> None:
+        away = False
+        while True:
+            await asyncio.sleep(self._revocation_poll_s * random.uniform(0.8, 1.0))  # noqa: S311
+            reached = await self._look_at_revocations()
+            if not reached and not away:
+                logger.warning("directory: Redis is away, revocations come from Postgres alone")
+            away = not reached
+
+    async def _look_at_revocations(self) -> bool:
+        assert self._redis is not None  # noqa: S101 - callers have checked
+        began = time.monotonic()
+        now_ms = self._now_ms()
+        since_ms = max(self._revocations_seen_ms - CLOCK_SKEW_MS, now_ms - KEPT_MS)
+        try:
+            revocations = await read_revocations(self._redis, since_ms=since_ms)
+        except (OSError, TimeoutError, RedisError):
+            return False
+        change = self._content.revoke(revocations, forget_before_ms=now_ms - KEPT_MS)
+        self._revocations_looked_at = began
+        self._revocations_seen_ms = max(
+            [self._revocations_seen_ms, *(revocation.at_ms for revocation in revocations)]
+        )
+        if not change.is_empty:
+            self._announce(change)
+        return True
+
+
+def _ms_since(instant: float) -> int:
+    elapsed_ms = (time.monotonic() - instant) * 1000
+    return int(min(elapsed_ms, 2**53))

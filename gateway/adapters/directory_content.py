@@ -1,0 +1,154 @@
+"""The directory's maps, and how rows and revocations change them. No I/O."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Row
+
+from gateway.adapters.directory_queries import DirectoryRows
+from gateway.adapters.directory_rows import key_from, model_from, tenant_from, worker_from
+from gateway.adapters.revocations import Revocation
+from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
+
+Value = TypeVar("Value")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DirectoryChange:
+    """What is new in the directory. `whole` says that it is everything, so that what is absent
+    exists no more."""
+
+    whole: bool = False
+    tenants: list[Tenant] = field(default_factory=list)
+    keys: list[ApiKey] = field(default_factory=list)
+    models_or_workers: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return not (self.whole or self.tenants or self.keys or self.models_or_workers)
+
+
+class DirectoryContent:
+    """What a gateway knows of tenants, keys, models and workers."""
+
+    def __init__(self) -> None:
+        self.tenants: dict[str, Tenant] = {}
+        self.models: dict[str, Model] = {}
+        self.workers: dict[str, Worker] = {}
+        self._keys: dict[bytes, ApiKey] = {}
+        self._digests: dict[str, bytes] = {}
+        self._changed: dict[tuple[str, str], int] = {}
+        self._revocations: dict[tuple[str, str], Revocation] = {}
+
+    def key_by_digest(self, digest: bytes) -> ApiKey | None:
+        """The key with that digest."""
+        return self._keys.get(digest)
+
+    def replace(self, rows: DirectoryRows) -> DirectoryChange:
+        """Take `rows` for everything there is; revocations that are newer than a row hold."""
+        self.tenants, self.models, self.workers = {}, {}, {}
+        self._keys, self._digests, self._changed = {}, {}, {}
+        change = self.update(rows)
+        return DirectoryChange(
+            whole=True, tenants=change.tenants, keys=change.keys, models_or_workers=True
+        )
+
+    def update(self, rows: DirectoryRows) -> DirectoryChange:
+        """Take `rows` for what has changed. A row that this version cannot read (a newer one may
+        have written it) is left out, so that it is refused rather than guessed at."""
+        known_limits: dict[str, Limits] = {}
+        for row in rows.models:
+            _put(self.models, row, model_from)
+        for row in rows.workers:
+            _put(self.workers, row, worker_from)
+        tenants = [self._put_tenant(row, known_limits) for row in rows.tenants]
+        keys = [self._put_key(row, known_limits) for row in rows.keys]
+        return DirectoryChange(
+            tenants=[tenant for tenant in tenants if tenant is not None],
+            keys=[key for key in keys if key is not None],
+            models_or_workers=bool(rows.models or rows.workers),
+        )
+
+    def revoke(
+        self, revocations: Iterable[Revocation], *, forget_before_ms: int
+    ) -> DirectoryChange:
+        """Apply revocations that are newer than the rows in memory, and remember them for rows
+        that are read later."""
+        change = DirectoryChange()
+        for revocation in revocations:
+            subject = (revocation.kind, revocation.subject_id)
+            known = self._revocations.get(subject)
+            if known is not None and known.changed >= revocation.changed:
+                continue
+            self._revocations[subject] = revocation
+            if revocation.kind == "key":
+                digest = self._digests.get(revocation.subject_id)
+                if digest is not None and self._overtaken(subject) is not None:
+                    self._keys[digest] = _revoked(self._keys[digest], revocation)
+                    change.keys.append(self._keys[digest])
+            else:
+                tenant = self.tenants.get(revocation.subject_id)
+                if tenant is not None and self._overtaken(subject) is not None:
+                    self.tenants[tenant.id] = replace(tenant, suspended=True)
+                    change.tenants.append(self.tenants[tenant.id])
+        for subject, revocation in list(self._revocations.items()):
+            if revocation.at_ms < forget_before_ms:
+                del self._revocations[subject]
+        return change
+
+    def _put_tenant(self, row: Row[Any], known_limits: dict[str, Limits]) -> Tenant | None:
+        self._changed["tenant", row.id] = row.changed
+        try:
+            tenant = tenant_from(row, known_limits)
+        except (msgspec.ValidationError, ValueError):
+            logger.exception("directory: tenant %s cannot be read and is left out", row.id)
+            self.tenants.pop(row.id, None)
+            return None
+        if self._overtaken(("tenant", row.id)) is not None:
+            tenant = replace(tenant, suspended=True)
+        self.tenants[tenant.id] = tenant
+        return tenant
+
+    def _put_key(self, row: Row[Any], known_limits: dict[str, Limits]) -> ApiKey | None:
+        self._changed["key", row.id] = row.changed
+        digest = bytes(row.digest)
+        try:
+            key = key_from(row, known_limits)
+        except (msgspec.ValidationError, ValueError):
+            logger.exception("directory: key %s cannot be read and is left out", row.id)
+            self._keys.pop(digest, None)
+            return None
+        revocation = self._overtaken(("key", row.id))
+        if revocation is not None:
+            key = _revoked(key, revocation)
+        self._keys[digest] = key
+        self._digests[key.id] = digest
+        return key
+
+    def _overtaken(self, subject: tuple[str, str]) -> Revocation | None:
+        """The revocation of `subject` that is newer than its row in memory."""
+        revocation = self._revocations.get(subject)
+        if revocation is None or revocation.changed <= self._changed.get(subject, 0):
+            return None
+        return revocation
+
+
+def _revoked(key: ApiKey, revocation: Revocation) -> ApiKey:
+    return replace(key, revoked_at_ms=key.revoked_at_ms or revocation.at_ms)
+
+
+def _put(values: dict[str, Value], row: Row[Any], read: Callable[[Row[Any]], Value]) -> None:
+    values.pop(row.id, None)
+    if row.removed_at is not None:
+        return
+    try:
+        values[row.id] = read(row)
+    except (msgspec.ValidationError, ValueError):
+        logger.exception("directory: %s cannot be read and is left out", row.id)
