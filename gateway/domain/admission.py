@@ -189,7 +189,8 @@ def acquire(
     if held is not None:
         uses = _uses(state, limits, now_ms)
         return Granted(held.tokens, held.second, uses)
-    if demand.request_id in state.settled:
+    if demand.request_id in state.settled or demand.request_id in state.lapsed:
+        # Its holder gave it up or has been away too long: whoever repeats it comes too late.
         refused: Refused | None = Refused(Kind.REQUESTS, limits[0], 0, 0, 1, SEQUENCES_RETRY_MS)
     else:
         refused = _never(demand, limits) or _not_now(state, demand, limits, windows, now_ms)

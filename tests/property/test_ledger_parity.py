@@ -6,7 +6,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -187,6 +187,19 @@ class LedgerParity(RuleBasedStateMachine):
         names = {scope for lease in self.state.leases.values() for scope in lease.scopes}
         assert counted == {name: self.state.running(name) for name in names}
 
+    @invariant()
+    def nothing_else_is_kept(self) -> None:
+        """INV-1: leases, lapsed leases and settlements are the same ones, with the same times."""
+        for name, expected in (
+            ("leases", {r: lease.expires_at_ms for r, lease in self.state.leases.items()}),
+            ("lapsed", {r: lease.expires_at_ms for r, lease in self.state.lapsed.items()}),
+            ("settled", self.state.settled),
+        ):
+            found = self.wait(self.redis.zrange(f"weir:{{t}}:{name}", 0, -1, withscores=True))
+            assert {rid.decode(): score for rid, score in found} == expected
+        records = self.wait(self.redis.hkeys("weir:{t}:held"))
+        assert {rid.decode() for rid in records} == {*self.state.leases, *self.state.lapsed}
+
     def teardown(self) -> None:
         self.wait(self.redis.aclose())
 
@@ -201,6 +214,7 @@ def test_lua_executes_the_specification(redis_url: str) -> None:
             LedgerParity,
             settings=settings(
                 max_examples=250,
+                phases=[Phase.generate],
                 stateful_step_count=40,
                 deadline=None,
                 derandomize=True,

@@ -13,7 +13,7 @@ if redis.call('ZSCORE', KEYS[LEASES], rid) then
   local _, reserved, second = unpack_lease(redis.call('HGET', KEYS[HELD], rid))
   return append_uses({ 1, reserved, second }, scopes)
 end
-if redis.call('ZSCORE', KEYS[SETTLED], rid) then
+if redis.call('ZSCORE', KEYS[SETTLED], rid) or redis.call('ZSCORE', KEYS[LAPSED], rid) then
   return append_uses({ 0, 2, 1, 0, 0, 1, SEQUENCES_RETRY_MS }, scopes)
 end
 
