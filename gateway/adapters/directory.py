@@ -16,10 +16,10 @@ from asyncpg import PostgresError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
-from gateway.adapters.directory_queries import DirectoryRows, read_changes
+from gateway.adapters.directory_queries import changed_rows, newest_change
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.errors import StoreUnavailable
@@ -83,16 +83,21 @@ class CachedDirectory:
     async def refresh(self) -> None:
         """Look at Postgres now. Raises what the driver raises where it cannot be read."""
         began = time.monotonic()
-        whole = not self._whole
-        async with asyncio.timeout(LOAD_TIMEOUT_S if whole else POLL_TIMEOUT_S):
-            rows = await read_changes(self._engine, after=0 if whole else self._seen)
-        if rows.newest < self._seen and not whole:
-            # Numbers only grow: this is an earlier state than the one in memory.
-            self._whole = False
-            await self.refresh()
-            return
-        self._apply(rows, whole=whole)
+        async with asyncio.timeout(POLL_TIMEOUT_S if self._whole else LOAD_TIMEOUT_S):
+            async with self._engine.connect() as db:
+                newest = await newest_change(db)
+                if newest < self._seen:
+                    # Numbers only grow: this is an earlier state than the one in memory.
+                    self._whole = False
+                if not self._whole:
+                    change = await self._load(db, newest)
+                elif newest > self._seen:
+                    change = await self._catch_up(db, newest)
+                else:
+                    change = DirectoryChange()
         self._looked_at = began
+        if not change.is_empty:
+            self._announce(change)
 
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         """The key whose secret has this SHA-256 digest, also when revoked or expired."""
@@ -125,12 +130,21 @@ class CachedDirectory:
         """Since revocations were last seen, in either store."""
         return _ms_since(max(self._looked_at, self._revocations_looked_at))
 
-    def _apply(self, rows: DirectoryRows, *, whole: bool) -> None:
-        change = self._content.replace(rows) if whole else self._content.update(rows)
-        self._whole = True
-        self._seen = rows.newest
-        if whole or not change.is_empty:
-            self._announce(change)
+    async def _load(self, db: AsyncConnection, newest: int) -> DirectoryChange:
+        """Read everything beside what is in memory, and put it in its place at once."""
+        content, change = DirectoryContent(self._content), DirectoryChange(whole=True)
+        async for rows in changed_rows(db, after=0, newest=newest):
+            change.take(content.update(rows))
+        content.apply_known_revocations()
+        self._content, self._seen, self._whole = content, newest, True
+        return change
+
+    async def _catch_up(self, db: AsyncConnection, newest: int) -> DirectoryChange:
+        change = DirectoryChange()
+        async for rows in changed_rows(db, after=self._seen, newest=newest):
+            change.take(self._content.update(rows))
+        self._seen = newest
+        return change
 
     def _announce(self, change: DirectoryChange) -> None:
         for callback in self.on_change:

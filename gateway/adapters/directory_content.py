@@ -16,10 +16,13 @@ from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
 
 Value = TypeVar("Value")
 
+KNOWN_LIMITS_MAX = 10_000
+"""Different limits that are kept to be shared by those who have the same."""
+
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class DirectoryChange:
     """What is new in the directory. `whole` says that it is everything, so that what is absent
     exists no more."""
@@ -34,42 +37,44 @@ class DirectoryChange:
         """Whether nothing changed."""
         return not (self.whole or self.tenants or self.keys or self.models_or_workers)
 
+    def take(self, later: "DirectoryChange") -> None:
+        """Add what a later batch of the same look found."""
+        self.tenants.extend(later.tenants)
+        self.keys.extend(later.keys)
+        self.models_or_workers |= later.models_or_workers
+
 
 class DirectoryContent:
     """What a gateway knows of tenants, keys, models and workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: "DirectoryContent | None" = None) -> None:
+        """Empty, but for the revocations that `earlier` knows: they hold against older rows."""
         self.tenants: dict[str, Tenant] = {}
         self.models: dict[str, Model] = {}
         self.workers: dict[str, Worker] = {}
         self._keys: dict[bytes, ApiKey] = {}
         self._digests: dict[str, bytes] = {}
         self._changed: dict[tuple[str, str], int] = {}
-        self._revocations: dict[tuple[str, str], Revocation] = {}
+        self._revocations: dict[tuple[str, str], Revocation] = (
+            {} if earlier is None else earlier._revocations  # noqa: SLF001 - its own class
+        )
+        self._known_limits: dict[str, Limits] = {}
 
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         """The key with that digest."""
         return self._keys.get(digest)
 
-    def replace(self, rows: DirectoryRows) -> DirectoryChange:
-        """Take `rows` for everything there is; revocations that are newer than a row hold."""
-        self.tenants, self.models, self.workers = {}, {}, {}
-        self._keys, self._digests, self._changed = {}, {}, {}
-        change = self.update(rows)
-        return DirectoryChange(
-            whole=True, tenants=change.tenants, keys=change.keys, models_or_workers=True
-        )
-
     def update(self, rows: DirectoryRows) -> DirectoryChange:
         """Take `rows` for what has changed. A row that this version cannot read (a newer one may
         have written it) is left out, so that it is refused rather than guessed at."""
-        known_limits: dict[str, Limits] = {}
+        if len(self._known_limits) > KNOWN_LIMITS_MAX:
+            self._known_limits.clear()
         for row in rows.models:
             _put(self.models, row, model_from)
         for row in rows.workers:
             _put(self.workers, row, worker_from)
-        tenants = [self._put_tenant(row, known_limits) for row in rows.tenants]
-        keys = [self._put_key(row, known_limits) for row in rows.keys]
+        tenants = [self._put_tenant(row) for row in rows.tenants]
+        keys = [self._put_key(row) for row in rows.keys]
         return DirectoryChange(
             tenants=[tenant for tenant in tenants if tenant is not None],
             keys=[key for key in keys if key is not None],
@@ -85,28 +90,37 @@ class DirectoryContent:
         for revocation in revocations:
             subject = (revocation.kind, revocation.subject_id)
             known = self._revocations.get(subject)
-            if known is not None and known.changed >= revocation.changed:
-                continue
-            self._revocations[subject] = revocation
-            if revocation.kind == "key":
-                digest = self._digests.get(revocation.subject_id)
-                if digest is not None and self._overtaken(subject) is not None:
-                    self._keys[digest] = _revoked(self._keys[digest], revocation)
-                    change.keys.append(self._keys[digest])
-            else:
-                tenant = self.tenants.get(revocation.subject_id)
-                if tenant is not None and self._overtaken(subject) is not None:
-                    self.tenants[tenant.id] = replace(tenant, suspended=True)
-                    change.tenants.append(self.tenants[tenant.id])
+            if known is None or known.changed < revocation.changed:
+                self._revocations[subject] = revocation
+                self._apply(revocation, change)
         for subject, revocation in list(self._revocations.items()):
             if revocation.at_ms < forget_before_ms:
                 del self._revocations[subject]
         return change
 
-    def _put_tenant(self, row: Row[Any], known_limits: dict[str, Limits]) -> Tenant | None:
+    def apply_known_revocations(self) -> None:
+        """Apply those again that came while rows were still being read."""
+        for revocation in self._revocations.values():
+            self._apply(revocation, DirectoryChange())
+
+    def _apply(self, revocation: Revocation, change: DirectoryChange) -> None:
+        if self._overtaken((revocation.kind, revocation.subject_id)) is None:
+            return
+        if revocation.kind == "key":
+            digest = self._digests.get(revocation.subject_id)
+            if digest is not None:
+                self._keys[digest] = _revoked(self._keys[digest], revocation)
+                change.keys.append(self._keys[digest])
+        else:
+            tenant = self.tenants.get(revocation.subject_id)
+            if tenant is not None:
+                self.tenants[tenant.id] = replace(tenant, suspended=True)
+                change.tenants.append(self.tenants[tenant.id])
+
+    def _put_tenant(self, row: Row[Any]) -> Tenant | None:
         self._changed["tenant", row.id] = row.changed
         try:
-            tenant = tenant_from(row, known_limits)
+            tenant = tenant_from(row, self._known_limits)
         except (msgspec.ValidationError, ValueError):
             logger.exception("directory: tenant %s cannot be read and is left out", row.id)
             self.tenants.pop(row.id, None)
@@ -116,11 +130,11 @@ class DirectoryContent:
         self.tenants[tenant.id] = tenant
         return tenant
 
-    def _put_key(self, row: Row[Any], known_limits: dict[str, Limits]) -> ApiKey | None:
+    def _put_key(self, row: Row[Any]) -> ApiKey | None:
         self._changed["key", row.id] = row.changed
         digest = bytes(row.digest)
         try:
-            key = key_from(row, known_limits)
+            key = key_from(row, self._known_limits)
         except (msgspec.ValidationError, ValueError):
             logger.exception("directory: key %s cannot be read and is left out", row.id)
             self._keys.pop(digest, None)

@@ -1,10 +1,11 @@
 """What changed in the directory's tables, read so that no change falls between two looks."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row, Table, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
 from gateway.adapters.directory_rows import (
@@ -15,37 +16,20 @@ from gateway.adapters.directory_rows import (
 )
 from gateway.adapters.tables import DIRECTORY_TABLES, api_key, model, tenant, worker
 
+BATCH_ROWS = 500
+"""Rows taken at once: a whole load must not hold up the streams of a gateway that serves."""
+
 Rows = list[Row[Any]]
 
 
 @dataclass(frozen=True)
 class DirectoryRows:
-    """Rows changed since the last look, up to and including the change numbered `newest`."""
+    """Some changed rows."""
 
-    newest: int
     tenants: Rows = field(default_factory=list)
     keys: Rows = field(default_factory=list)
     models: Rows = field(default_factory=list)
     workers: Rows = field(default_factory=list)
-
-
-async def read_changes(engine: AsyncEngine, *, after: int) -> DirectoryRows:
-    """Rows whose `changed` is above `after`; 0 reads everything. Usually one cheap round trip.
-
-    Each query sees a state of its own, so all are bounded by the newest change that the first one
-    saw: a later change to any table is left to the next look, not half taken.
-    """
-    async with engine.connect() as db:
-        newest = (await db.execute(select(_NEWEST))).scalar_one()
-        if newest <= after:
-            return DirectoryRows(newest)
-        return DirectoryRows(
-            newest=newest,
-            models=await _between(db, model, MODEL_COLUMNS, after, newest),
-            workers=await _between(db, worker, WORKER_COLUMNS, after, newest),
-            tenants=await _between(db, tenant, TENANT_COLUMNS, after, newest),
-            keys=await _between(db, api_key, KEY_COLUMNS, after, newest),
-        )
 
 
 _NEWEST = func.greatest(
@@ -57,14 +41,48 @@ _NEWEST = func.greatest(
 )
 
 
-async def _between(
+async def newest_change(db: AsyncConnection) -> int:
+    """The highest `changed` of any row; 0 where there is none."""
+    newest = (await db.execute(select(_NEWEST))).scalar_one()
+    assert isinstance(newest, int)  # noqa: S101 - greatest of bigints
+    return newest
+
+
+async def changed_rows(
+    db: AsyncConnection, *, after: int, newest: int
+) -> AsyncIterator[DirectoryRows]:
+    """Rows whose `changed` is above `after` and not above `newest`, in batches.
+
+    Each query sees a state of its own, so all are bounded by the newest change that was seen before
+    the first one: a later change to any table is left to the next look, never half taken.
+    """
+    async for rows in _batches(db, model, MODEL_COLUMNS, after, newest):
+        yield DirectoryRows(models=rows)
+    async for rows in _batches(db, worker, WORKER_COLUMNS, after, newest):
+        yield DirectoryRows(workers=rows)
+    async for rows in _batches(db, tenant, TENANT_COLUMNS, after, newest):
+        yield DirectoryRows(tenants=rows)
+    async for rows in _batches(db, api_key, KEY_COLUMNS, after, newest):
+        yield DirectoryRows(keys=rows)
+
+
+async def _batches(
     db: AsyncConnection,
     table: Table,
     columns: tuple[ColumnElement[Any], ...],
     after: int,
     newest: int,
-) -> Rows:
-    found = await db.execute(
-        select(*columns).where(table.c.changed > after, table.c.changed <= newest)
-    )
-    return list(found)
+) -> AsyncIterator[Rows]:
+    while True:
+        found = await db.execute(
+            select(*columns)
+            .where(table.c.changed > after, table.c.changed <= newest)
+            .order_by(table.c.changed)
+            .limit(BATCH_ROWS)
+        )
+        rows = list(found)
+        if rows:
+            yield rows
+            after = rows[-1].changed
+        if len(rows) < BATCH_ROWS:
+            return
