@@ -1,0 +1,1 @@
+"""OpenAI's HTTP contract as values: bodies, events, errors. Pure: no sockets, no clock."""

@@ -1,0 +1,144 @@
+"""Assembling a whole answer from one stream per choice."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.wire.upstream import Usage
+
+Json = dict[str, object]
+
+
+class _ToolFunction(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    type: str | None = None
+    function: _ToolFunction | None = None
+
+
+class _Delta(msgspec.Struct):
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    text: str | None = None
+    logprobs: dict[str, object] | None = None
+    finish_reason: str | None = None
+    matched_stop: int | str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+
+
+class ChoiceAssembly:
+    """Takes one choice's chunks, gives the choice of a whole answer."""
+
+    def __init__(self, index: int, *, chat: bool) -> None:
+        self._index = index
+        self._chat = chat
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._tools: dict[int, Json] = {}
+        self._logprobs: dict[str, list[object]] | None = None
+        self._finish: str | None = None
+        self._matched_stop: int | str | None = None
+
+    def add(self, data: bytes) -> None:
+        """One chunk of the stream, as the engine sent it."""
+        for choice in msgspec.json.decode(data, type=_Chunk).choices:
+            if choice.text:
+                self._content.append(choice.text)
+            if choice.delta is not None:
+                self._add_delta(choice.delta)
+            if choice.logprobs:
+                self._add_logprobs(choice.logprobs)
+            self._finish = choice.finish_reason or self._finish
+            if choice.matched_stop is not None:
+                self._matched_stop = choice.matched_stop
+
+    def _add_delta(self, delta: _Delta) -> None:
+        if delta.content:
+            self._content.append(delta.content)
+        if delta.reasoning_content:
+            self._reasoning.append(delta.reasoning_content)
+        for call in delta.tool_calls or ():
+            index = len(self._tools) if call.index is None else call.index
+            known = self._tools.setdefault(
+                index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+            )
+            known["id"] = call.id or known["id"]
+            function = known["function"]
+            assert isinstance(function, dict)  # noqa: S101 - set two lines above
+            if call.function is not None:
+                function["name"] += call.function.name or ""
+                function["arguments"] += call.function.arguments or ""
+
+    def _add_logprobs(self, logprobs: dict[str, object]) -> None:
+        known = self._logprobs = self._logprobs or {}
+        for name, values in logprobs.items():
+            if isinstance(values, list):
+                known.setdefault(name, []).extend(values)
+
+    def choice(self) -> Json:
+        """The assembled choice."""
+        text = "".join(self._content)
+        ending: Json = {
+            "logprobs": self._logprobs,
+            "finish_reason": self._finish,
+            "matched_stop": self._matched_stop,
+        }
+        if not self._chat:
+            return {"index": self._index, "text": text, **ending}
+        tools = [self._tools[index] for index in sorted(self._tools)]
+        message: Json = {"role": "assistant", "content": None if tools and not text else text}
+        message["reasoning_content"] = "".join(self._reasoning) or None
+        message["tool_calls"] = tools or None
+        return {"index": self._index, "message": message, **ending}
+
+
+def usage_object(usages: Sequence[tuple[int, Usage]]) -> Json:
+    """The usage of an answer whose choices ran as streams of their own.
+
+    `usages` pairs each choice with the index of its prompt: a prompt is counted once, however many
+    choices it has, and so are its cached tokens; output is the sum.
+    """
+    prompts: dict[int, Usage] = {}
+    for prompt, usage in usages:
+        prompts.setdefault(prompt, usage)
+    prompt_tokens = sum(usage.prompt_tokens for usage in prompts.values())
+    output_tokens = sum(usage.output_tokens for _, usage in usages)
+    reasoning = sum(usage.output_reasoning_tokens for _, usage in usages)
+    reported = [u for u in prompts.values() if u.prompt_tokens_details is not None]
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": prompt_tokens + output_tokens,
+        "prompt_tokens_details": (
+            {"cached_tokens": sum(u.cached_tokens for u in reported)} if reported else None
+        ),
+        "completion_tokens_details": {"reasoning_tokens": reasoning},
+    }
+
+
+def whole_answer(
+    *, response_id: str, model: str, created: int, chat: bool, choices: list[Json], usage: Json
+) -> bytes:
+    """The body of a non-streaming answer."""
+    return msgspec.json.encode({
+        "id": response_id,
+        "object": "chat.completion" if chat else "text_completion",
+        "created": created,
+        "model": model,
+        "choices": choices,
+        "usage": usage,
+    })  # fmt: skip

@@ -1,0 +1,43 @@
+"""OpenAI's error object."""
+
+import math
+
+import msgspec
+
+from gateway.errors import LimitReached, WeirError
+
+
+def error_object(error: WeirError) -> dict[str, object]:
+    """`{"error": {...}}` as OpenAI's SDKs read it."""
+    return {
+        "error": {
+            "message": error.message,
+            "type": error.type,
+            "param": error.param,
+            "code": error.code,
+        }
+    }
+
+
+def error_json(error: WeirError) -> bytes:
+    """The error object as JSON."""
+    return msgspec.json.encode(error_object(error))
+
+
+def retry_headers(error: WeirError) -> list[tuple[bytes, bytes]]:
+    """`retry-after` in whole seconds (1 to 60: SDKs ignore more) and `retry-after-ms`.
+
+    Every 429 and 503 carries them.
+    """
+    if error.retry_after_ms is None:
+        return []
+    wait_ms = min(max(error.retry_after_ms, 1), 60_000)
+    return [
+        (b"retry-after", str(math.ceil(wait_ms / 1000)).encode()),
+        (b"retry-after-ms", str(wait_ms).encode()),
+    ]
+
+
+def is_own_limit(error: WeirError) -> bool:
+    """Whether the tenant ran into a limit of its own."""
+    return isinstance(error, LimitReached)

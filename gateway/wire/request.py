@@ -1,0 +1,196 @@
+"""Reading a completion request: what the tenant asked, checked, and which fields go upstream."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import msgspec
+
+from gateway.errors import InvalidRequest, UnsupportedParameter
+from gateway.wire.fields import CHAT_FIELDS, COMPLETION_FIELDS, GATEWAY_FIELDS, PRIVILEGED_FIELDS
+
+Endpoint = Literal["chat", "completions"]
+RawFields = dict[str, msgspec.Raw]
+
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    """`stream_options`."""
+
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class _Message(msgspec.Struct, frozen=True):
+    role: str
+    content: str | list[dict[str, object]] | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, object]] | None = None
+    tool_call_id: str | None = None
+
+
+class _Shared(msgspec.Struct, frozen=True):
+    model: str
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
+    max_tokens: PositiveInt | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    user: str | None = None
+    service_tier: str | None = None
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    logit_bias: dict[str, float] | None = None
+
+
+class _Chat(_Shared, frozen=True):
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)] = []
+    max_completion_tokens: PositiveInt | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    tools: list[dict[str, object]] | None = None
+    response_format: dict[str, object] | None = None
+
+
+class _Completion(_Shared, frozen=True):
+    prompt: str | list[str] = ""
+    logprobs: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
+    echo: bool | None = None
+    suffix: str | None = None
+    best_of: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
+
+
+class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One checked request. `forward` holds the tenant's own fields as they came, the prompt
+    included and what the gateway decides itself left out."""
+
+    endpoint: Endpoint
+    model: str
+    stream: bool
+    include_usage: bool
+    continuous_usage: bool
+    choices_per_prompt: int
+    prompts: tuple[msgspec.Raw, ...]
+    """Completions: each prompt as JSON. Chat: the messages, once."""
+    max_tokens: int | None
+    """The client's maximum output a choice; None where it set none."""
+    asked_batch: bool
+    forward: RawFields
+    text_bytes: int
+    """Size of the prompt as JSON: with the template's overhead, no fewer than its tokens."""
+
+    @property
+    def sequences(self) -> int:
+        """Sequences that run at once: choices of each prompt."""
+        return self.choices_per_prompt * len(self.prompts)
+
+
+def read_request(
+    endpoint: Endpoint, body: bytes, headers: Mapping[bytes, bytes]
+) -> CompletionRequest:
+    """Check a body. Raises InvalidRequest, naming the field and never quoting the body."""
+    fields = _top_level(body)
+    _refuse_unknown(endpoint, fields)
+    asked = _typed(endpoint, body)
+    if endpoint == "chat":
+        prompts: tuple[msgspec.Raw, ...] = (fields["messages"],)
+    else:
+        prompts = _prompts(asked, fields)
+    forwarded = CHAT_FIELDS if endpoint == "chat" else COMPLETION_FIELDS
+    maxima = [
+        maximum
+        for maximum in (asked.max_tokens, getattr(asked, "max_completion_tokens", None))
+        if maximum is not None
+    ]
+    options = asked.stream_options or StreamOptions()
+    if asked.stream_options is not None and not asked.stream:
+        raise InvalidRequest(
+            "stream_options is only allowed when stream is true", param="stream_options"
+        )
+    return CompletionRequest(
+        endpoint=endpoint,
+        model=asked.model,
+        stream=bool(asked.stream),
+        include_usage=bool(options.include_usage),
+        continuous_usage=bool(options.continuous_usage_stats),
+        choices_per_prompt=asked.n or 1,
+        prompts=prompts,
+        max_tokens=max(maxima, default=None),
+        asked_batch=_asks_batch(asked, headers),
+        forward={name: raw for name, raw in fields.items() if name in forwarded},
+        text_bytes=sum(len(bytes(prompt)) for prompt in prompts)
+        + len(bytes(fields.get("tools", msgspec.Raw(b"")))),
+    )
+
+
+def _top_level(body: bytes) -> RawFields:
+    if not body.strip():
+        raise InvalidRequest("the body is empty; a JSON object is expected")
+    try:
+        if not body.isascii():
+            body.decode()
+        return msgspec.json.decode(body, type=RawFields)
+    except UnicodeDecodeError:
+        raise InvalidRequest("the body is not valid UTF-8") from None
+    except msgspec.ValidationError:
+        raise InvalidRequest("the body must be a JSON object") from None
+    except (msgspec.DecodeError, RecursionError):
+        raise InvalidRequest("the body is not valid JSON") from None
+
+
+def _refuse_unknown(endpoint: Endpoint, fields: RawFields) -> None:
+    known = CHAT_FIELDS if endpoint == "chat" else COMPLETION_FIELDS
+    for name in fields:
+        if name in PRIVILEGED_FIELDS:
+            raise UnsupportedParameter(
+                f"{name} is set by the gateway and cannot be set by a request", param=name
+            )
+        if name not in known and name not in GATEWAY_FIELDS:
+            shown = name if len(name) <= 64 and name.isprintable() else "a field"
+            raise UnsupportedParameter(f"{shown} is not supported", param=shown)
+
+
+def _typed(endpoint: Endpoint, body: bytes) -> _Chat | _Completion:
+    needed = "messages" if endpoint == "chat" else "prompt"
+    try:
+        asked: _Chat | _Completion = msgspec.json.decode(
+            body, type=_Chat if endpoint == "chat" else _Completion
+        )
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+        param = path.rstrip("`").removeprefix("$.") or None
+        raise InvalidRequest(f"{param}: {message}" if param else message, param=param) from None
+    except (msgspec.DecodeError, RecursionError):
+        raise InvalidRequest("the body is not valid JSON") from None
+    if isinstance(asked, _Chat) and not asked.messages:
+        raise InvalidRequest(f"{needed} is required", param=needed)
+    if isinstance(asked, _Completion) and asked.prompt in ("", []):
+        raise InvalidRequest("prompt is required and must not be empty", param=needed)
+    if isinstance(asked, _Completion) and asked.best_of not in (None, asked.n or 1):
+        raise UnsupportedParameter("best_of other than n is not supported", param="best_of")
+    return asked
+
+
+def _prompts(asked: _Chat | _Completion, fields: RawFields) -> tuple[msgspec.Raw, ...]:
+    assert isinstance(asked, _Completion)  # noqa: S101 - the endpoint decided the type
+    if isinstance(asked.prompt, str):
+        return (fields["prompt"],)
+    if len(asked.prompt) > 128:
+        raise InvalidRequest("at most 128 prompts in one request", param="prompt")
+    return tuple(msgspec.Raw(msgspec.json.encode(prompt)) for prompt in asked.prompt)
+
+
+def _asks_batch(asked: _Shared, headers: Mapping[bytes, bytes]) -> bool:
+    header = headers.get(b"x-weir-class", b"").strip().lower()
+    if header not in (b"", b"batch", b"interactive"):
+        raise InvalidRequest("x-weir-class must be interactive or batch", param="x-weir-class")
+    tier = asked.service_tier
+    if tier not in (None, "auto", "default", "priority", "flex"):
+        raise InvalidRequest(
+            "service_tier must be auto, default, flex or priority", param="service_tier"
+        )
+    return header == b"batch" or tier == "flex"

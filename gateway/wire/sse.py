@@ -1,0 +1,66 @@
+"""Server-sent events, read from bytes that may be split anywhere, and written.
+
+Source: WHATWG HTML, section 9.2 "Server-sent events". Of an event only its data is kept: OpenAI's
+streams use nothing else.
+"""
+
+from collections.abc import Iterator
+
+DONE = b"[DONE]"
+DONE_EVENT = b"data: [DONE]\n\n"
+KEEPALIVE = b": keep-alive\n\n"
+
+
+class EventTooLong(ValueError):
+    """An event is longer than the reader's bound."""
+
+
+class SseReader:
+    """Feed it bytes, get the data of each complete event.
+
+    Lines end with LF, CR LF or CR; comments and other fields are skipped; the data of several
+    `data` lines is joined with LF. Raises EventTooLong where one event passes `event_bytes_max`.
+    """
+
+    def __init__(self, event_bytes_max: int = 16 * 1024 * 1024) -> None:
+        self._buffer = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._event_bytes_max = event_bytes_max
+
+    def feed(self, received: bytes) -> Iterator[bytes]:
+        """Yield the data of every event that `received` completes."""
+        self._buffer += received
+        if len(self._buffer) + self._size > self._event_bytes_max:
+            raise EventTooLong(f"an event is over {self._event_bytes_max} bytes")
+        if b"\n" not in received and b"\r" not in received:
+            return
+        # A CR at the very end may be half of a CR LF: it waits for what follows.
+        held_cr = self._buffer.endswith(b"\r")
+        text = self._buffer[:-1] if held_cr else self._buffer
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = text.split(b"\n")
+        self._buffer = rest + (b"\r" if held_cr else b"")
+        for line in lines:
+            if line:
+                self._take(line)
+            elif self._data:
+                yield self._flush()
+
+    def _take(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            value = line[6:] if line[5:6] == b" " else line[5:]
+            self._data.append(value)
+            self._size += len(value)
+
+    def _flush(self) -> bytes:
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        self._data = []
+        self._size = 0
+        return data
+
+
+def event(data: bytes) -> bytes:
+    """One event whose data is a line of JSON."""
+    return b"data: " + data + b"\n\n"
