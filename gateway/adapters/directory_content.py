@@ -107,10 +107,10 @@ class DirectoryContent:
         if self._overtaken((revocation.kind, revocation.subject_id)) is None:
             return
         if revocation.kind == "key":
-            digest = self._digests.get(revocation.subject_id)
-            if digest is not None:
-                self._keys[digest] = _revoked(self._keys[digest], revocation)
-                change.keys.append(self._keys[digest])
+            key = self._keys.get(self._digests.get(revocation.subject_id, b""))
+            if key is not None:
+                self._keys[key.digest] = _revoked(key, revocation)
+                change.keys.append(self._keys[key.digest])
         else:
             tenant = self.tenants.get(revocation.subject_id)
             if tenant is not None:

@@ -1,6 +1,5 @@
 """Rows of the directory's tables as the values that the rest of Weir knows, and back."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -9,6 +8,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from gateway.adapters.tables import api_key, app_user, audit_log, model, tenant, worker
 from gateway.domain.account import AuditEntry, Role, User
+from gateway.domain.instants import ms_of
 from gateway.domain.tenant import (
     ApiKey,
     BillingProfile,
@@ -130,22 +130,6 @@ def audit_entry_from(row: Row[Any]) -> AuditEntry:
         before=row.before,
         after=row.after,
     )
-
-
-def ms_of(instant: datetime | None) -> int | None:
-    """Unix milliseconds of an aware time."""
-    if instant is None:
-        return None
-    seconds, microsecond = int(instant.replace(microsecond=0).timestamp()), instant.microsecond
-    return seconds * 1000 + microsecond // 1000
-
-
-def instant_of(at_ms: int | None) -> datetime | None:
-    """The aware UTC time of Unix milliseconds."""
-    if at_ms is None:
-        return None
-    whole = datetime.fromtimestamp(at_ms // 1000, tz=UTC)
-    return whole.replace(microsecond=at_ms % 1000 * 1000)
 
 
 def _limits_from(text: str, known: dict[str, Limits] | None) -> Limits:

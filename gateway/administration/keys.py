@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.adapters.directory_rows import KEY_COLUMNS, instant_of, key_from
+from gateway.adapters.directory_rows import KEY_COLUMNS, key_from
 from gateway.adapters.tables import api_key
 from gateway.administration.checks import check_expiry, check_name, check_networks
 from gateway.administration.credentials import (
@@ -21,6 +21,7 @@ from gateway.administration.images import key_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.tenants import existing_tenant
+from gateway.domain.instants import instant_of
 from gateway.domain.tenant import ApiKey, Limits, RequestClass
 from gateway.errors import Conflict, NotFound, Unprocessable
 

@@ -106,8 +106,7 @@ class LimitVerbs(Store):
 
 
 def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
-    fields = msgspec.to_builtins(limits) if isinstance(limits, Limits) else limits
-    return lambda _, models: limits_from(fields, known_models=models)
+    return lambda _, models: limits_from(limits, known_models=models)
 
 
 def _amendment(changes: Mapping[str, object]) -> Revision:

@@ -1,10 +1,12 @@
 """Tenants: create, rename, suspend, and whom their invoices are made out to."""
 
+from collections.abc import Mapping
+
 import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.adapters.directory_rows import TENANT_COLUMNS, instant_of, tenant_from
+from gateway.adapters.directory_rows import TENANT_COLUMNS, tenant_from
 from gateway.adapters.tables import tenant as tenant_table
 from gateway.administration.checks import (
     check_currency,
@@ -16,7 +18,8 @@ from gateway.administration.fleet import known_models
 from gateway.administration.images import tenant_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
 from gateway.administration.store import Store, verb
-from gateway.domain.limits_check import check_limits
+from gateway.domain.instants import instant_of
+from gateway.domain.limits_check import limits_from
 from gateway.domain.tenant import BillingProfile, Limits, Tenant
 from gateway.errors import Conflict, NotFound
 
@@ -30,7 +33,7 @@ class TenantVerbs(Store):
         actor: str,
         tenant_id: str,
         name: str,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so safely shared
+        limits: Limits | Mapping[str, object] = Limits(),  # noqa: B008 - frozen
         *,
         currency: str = "USD",
         time_zone: str = "UTC",
@@ -45,7 +48,7 @@ class TenantVerbs(Store):
             "billing_profile": msgspec.to_builtins(billing_profile),
         }
         async with self._changing(actor) as change:
-            checked = check_limits(limits, known_models=await known_models(change.db))
+            checked = limits_from(limits, known_models=await known_models(change.db))
             if await _found(change.db, tenant_id) is not None:
                 raise Conflict(f"tenant {tenant_id} exists already")
             row = await change.db.execute(

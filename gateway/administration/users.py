@@ -6,7 +6,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.adapters.directory_rows import USER_COLUMNS, instant_of, user_from
+from gateway.adapters.directory_rows import USER_COLUMNS, user_from
 from gateway.adapters.tables import app_user, user_token
 from gateway.administration.checks import check_email, check_expiry, check_name, check_password
 from gateway.administration.credentials import (
@@ -19,6 +19,7 @@ from gateway.administration.images import user_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
 from gateway.administration.store import Store, verb
 from gateway.domain.account import Role, User
+from gateway.domain.instants import instant_of
 from gateway.errors import Conflict, NotFound, Unprocessable
 
 _hasher = PasswordHasher()

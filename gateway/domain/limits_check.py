@@ -10,11 +10,14 @@ from gateway.errors import Unprocessable
 
 
 def limits_from(fields: object, *, known_models: Collection[str]) -> Limits:
-    """The limits that `fields` (decoded JSON) describe; absent fields take their defaults.
+    """The limits that `fields` describe: decoded JSON, where absent fields take their defaults, or
+    Limits built in code, which nothing has checked yet.
 
     Raises Unprocessable naming the field that is unknown, of a wrong type, out of range, a model
     that is not in `known_models`, or a limit that could not be enforced.
     """
+    if isinstance(fields, Limits):
+        fields = msgspec.to_builtins(fields)
     if isinstance(fields, Mapping):
         _check_models(fields.get("models"))
     try:
@@ -22,11 +25,6 @@ def limits_from(fields: object, *, known_models: Collection[str]) -> Limits:
     except msgspec.ValidationError as error:
         raise unprocessable_field(error) from error
     return _enforceable(limits, known_models)
-
-
-def check_limits(limits: Limits, *, known_models: Collection[str]) -> Limits:
-    """`limits` again, checked as `limits_from` does: a struct built in code checks nothing."""
-    return limits_from(msgspec.to_builtins(limits), known_models=known_models)
 
 
 def changed_limits(

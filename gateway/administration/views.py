@@ -1,0 +1,82 @@
+"""What the admin API and the command line show: no secret, no digest; times in UTC as RFC 3339."""
+
+from typing import Any
+
+import msgspec
+
+from gateway.administration.pages import Page
+from gateway.domain.account import AuditEntry, User
+from gateway.domain.instants import shown
+from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
+
+View = dict[str, Any]
+
+
+def tenant_view(tenant: Tenant) -> View:
+    """A tenant with its limits."""
+    return {
+        "id": tenant.id,
+        "name": tenant.name,
+        "suspended": tenant.suspended,
+        "currency": tenant.currency,
+        "time_zone": tenant.time_zone,
+        "billing_profile": msgspec.to_builtins(tenant.billing_profile),
+        "limits": msgspec.to_builtins(tenant.limits),
+        "limits_version": tenant.limits_version,
+    }
+
+
+def key_view(key: ApiKey, *, secret: str | None = None) -> View:
+    """A key; `secret` only in the answer to what made it."""
+    view = {
+        "id": key.id,
+        "tenant_id": key.tenant_id,
+        "name": key.name,
+        "class": key.request_class.value,
+        "secret_hint": key.secret_hint,
+        "models": None if key.models is None else list(key.models),
+        "ip_allow": None if key.ip_allow is None else list(key.ip_allow),
+        "created_at": shown(key.created_at_ms),
+        "expires_at": shown(key.expires_at_ms),
+        "revoked_at": shown(key.revoked_at_ms),
+        "rotated_to": key.rotated_to,
+        "limits": msgspec.to_builtins(key.limits),
+        "limits_version": key.limits_version,
+    }
+    return view if secret is None else {"id": key.id, "secret": secret, **view}
+
+
+def model_view(model: Model) -> View:
+    """A model."""
+    view: View = msgspec.to_builtins(model)
+    return view
+
+
+def worker_view(worker: Worker) -> View:
+    """A worker; of its API key only whether there is one."""
+    view: View = msgspec.to_builtins(worker)
+    del view["api_key"]
+    return {**view, "has_api_key": worker.api_key is not None}
+
+
+def user_view(user: User) -> View:
+    """A user."""
+    return {
+        "id": user.id,
+        "email": user.email,
+        "role": user.role.value,
+        "disabled": user.disabled,
+        "created_at": shown(user.created_at_ms),
+    }
+
+
+def audit_view(entry: AuditEntry) -> View:
+    """An entry of the audit log."""
+    view: View = msgspec.to_builtins(entry)
+    del view["at_ms"]
+    return {**view, "at": shown(entry.at_ms)}
+
+
+def page_view(page: Page[Any], items: list[View]) -> View:
+    """A page: its items, and the cursor of the next one or null."""
+    return {"items": items, "next_cursor": page.next_cursor}

@@ -1,0 +1,43 @@
+"""The admin API as one router, to be mounted by the application."""
+
+from collections.abc import Sequence
+
+from litestar import Router
+from litestar.di import Provide
+from litestar.types import ControllerRouterHandler
+
+from gateway.administration import Administration
+from gateway.http.admin_fleet import ModelController, WorkerController
+from gateway.http.admin_keys import KeyController
+from gateway.http.admin_tenants import TenantController
+from gateway.http.admin_users import AuditController, UserController
+from gateway.http.guards import role_guard
+from gateway.http.problems import PROBLEM_HANDLERS
+
+BODY_BYTES_MAX = 1024 * 1024
+
+
+def admin_router(
+    administration: Administration, *, more: Sequence[ControllerRouterHandler] = ()
+) -> Router:
+    """`/admin/v1`, guarded by users' tokens; `more` are handlers that belong below it too.
+
+    Errors are problems. Where no route is found it is the application that answers: give it
+    `problem_response` for paths outside `/v1`.
+    """
+    return Router(
+        "/admin/v1",
+        route_handlers=[
+            TenantController,
+            KeyController,
+            ModelController,
+            WorkerController,
+            UserController,
+            AuditController,
+            *more,
+        ],
+        dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},
+        guards=[role_guard(administration)],
+        exception_handlers=PROBLEM_HANDLERS,
+        request_max_body_size=BODY_BYTES_MAX,
+    )

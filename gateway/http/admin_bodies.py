@@ -1,0 +1,139 @@
+"""What the admin API takes: bodies of requests, read strictly."""
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from litestar import Request
+from msgspec import UNSET, UnsetType
+
+from gateway.domain.account import Role
+from gateway.domain.field_errors import unprocessable_field
+from gateway.domain.instants import ms_of
+from gateway.domain.tenant import BillingProfile, EngineKind, RequestClass
+from gateway.errors import InvalidRequest, Unprocessable
+
+Body = TypeVar("Body")
+
+
+class _Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class TenantBody(_Strict):
+    """A new tenant."""
+
+    id: str
+    name: str
+    currency: str = "USD"
+    time_zone: str = "UTC"
+    billing_profile: BillingProfile = BillingProfile()
+    limits: dict[str, Any] = {}
+
+
+class TenantChanges(_Strict):
+    """What changes of a tenant; what is absent stays."""
+
+    name: str | UnsetType = UNSET
+    suspended: bool | UnsetType = UNSET
+    currency: str | UnsetType = UNSET
+    time_zone: str | UnsetType = UNSET
+    billing_profile: BillingProfile | UnsetType = UNSET
+
+
+class KeyBody(_Strict):
+    """A new key."""
+
+    name: str
+    request_class: RequestClass = msgspec.field(name="class")
+    expires_at: datetime | None = None
+    models: list[str] | None = None
+    ip_allow: list[str] | None = None
+
+
+class RotationBody(_Strict):
+    """For how long the old key goes on working: an hour where nothing is said."""
+
+    grace_ms: int = 3_600_000
+
+
+class ModelBody(_Strict):
+    """A model."""
+
+    id: str
+    context_tokens: int
+    max_output_tokens: int
+    default_output_tokens: int = 256
+
+
+class WorkerBody(_Strict):
+    """A worker."""
+
+    id: str
+    model: str
+    url: str
+    kind: EngineKind = EngineKind.SGLANG
+    engine: str = "sglang"
+    api_key: str | None = None
+    draining: bool = False
+
+
+class DrainBody(_Strict):
+    """Whether the worker drains."""
+
+    draining: bool = True
+
+
+class UserBody(_Strict):
+    """A new user."""
+
+    email: str
+    role: Role
+    password: str
+
+
+class UserChanges(_Strict):
+    """What changes of a user; what is absent stays."""
+
+    role: Role | UnsetType = UNSET
+    disabled: bool | UnsetType = UNSET
+
+
+class TokenBody(_Strict):
+    """A new token."""
+
+    name: str
+    expires_at: datetime | None = None
+
+
+async def read_body(
+    request: Request[Any, Any, Any], kind: type[Body], *, empty: Body | None = None
+) -> Body:
+    """The request's JSON body as `kind`; `empty` stands for no body at all.
+
+    Raises InvalidRequest (400) where it is not JSON, Unprocessable (422) naming the field where it
+    is not what is wanted.
+    """
+    raw = await request.body()
+    if not raw.strip() and empty is not None:
+        return empty
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise unprocessable_field(error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequest("the body is not valid JSON", code="malformed_json") from error
+
+
+def instant_ms(instant: datetime | None, *, field: str) -> int | None:
+    """Unix milliseconds of a time in a body, which must say its offset from UTC."""
+    if instant is None:
+        return None
+    if instant.tzinfo is None:
+        raise Unprocessable(f"{field}: must end with Z or an offset from UTC", param=field)
+    return ms_of(instant)
+
+
+def unless_absent(value: Body | UnsetType) -> Body | None:
+    """None for a field that was not sent."""
+    return None if isinstance(value, UnsetType) else value

@@ -1,0 +1,55 @@
+"""Single keys on the admin API: look, revoke, rotate, limits."""
+
+from typing import Any
+
+from litestar import Controller, delete, get, post, put
+
+from gateway.administration import Administration
+from gateway.administration.views import View, key_view
+from gateway.domain.tenant import Limits
+from gateway.http.admin_bodies import RotationBody, read_body
+from gateway.http.admin_tenants import AdminRequest, actor_of
+
+
+class KeyController(Controller):
+    """`/admin/v1/keys/{id}`."""
+
+    path = "/keys/{key_id:str}"
+    tags = ("keys",)
+
+    @get()
+    async def get_key(self, administration: Administration, key_id: str) -> View:
+        """One key, revoked or not, without its secret."""
+        return key_view(await administration.get_key(key_id))
+
+    @delete()
+    async def revoke_key(
+        self, request: AdminRequest, administration: Administration, key_id: str
+    ) -> None:
+        """Revoke a key for good; every gateway refuses it within a second."""
+        await administration.revoke_key(actor_of(request), key_id)
+
+    @post("/rotate")
+    async def rotate_key(
+        self, request: AdminRequest, administration: Administration, key_id: str
+    ) -> View:
+        """Replace a key by a new one, whose secret is in this answer and nowhere else; the old one
+        works for `grace_ms` more."""
+        body = await read_body(request, RotationBody, empty=RotationBody())
+        key, secret = await administration.rotate_key(
+            actor_of(request), key_id, grace_ms=body.grace_ms
+        )
+        return key_view(key, secret=secret)
+
+    @get("/limits")
+    async def get_limits(self, administration: Administration, key_id: str) -> Limits:
+        """A key's own limits, in the form that PUT takes."""
+        return await administration.get_key_limits(key_id)
+
+    @put("/limits")
+    async def put_limits(
+        self, request: AdminRequest, administration: Administration, key_id: str
+    ) -> Limits:
+        """Replace all of a key's limits; fields that are absent take their defaults."""
+        fields = await read_body(request, dict[str, Any])
+        return (await administration.put_key_limits(actor_of(request), key_id, fields)).limits

@@ -1,0 +1,121 @@
+"""Tenants, their limits and their keys on the admin API."""
+
+from typing import Any
+
+from litestar import Controller, Request, get, patch, post, put
+
+from gateway.administration import Administration
+from gateway.administration.views import View, key_view, page_view, tenant_view
+from gateway.domain.account import User
+from gateway.domain.tenant import Limits
+from gateway.http.admin_bodies import (
+    KeyBody,
+    TenantBody,
+    TenantChanges,
+    instant_ms,
+    read_body,
+    unless_absent,
+)
+
+AdminRequest = Request[User, Any, Any]
+
+
+def actor_of(request: AdminRequest) -> str:
+    """How the audit log names who asks."""
+    return f"user:{request.user.email}"
+
+
+class TenantController(Controller):
+    """`/admin/v1/tenants`."""
+
+    path = "/tenants"
+    tags = ("tenants",)
+
+    @get()
+    async def list_tenants(
+        self, administration: Administration, limit: int = 100, cursor: str | None = None
+    ) -> View:
+        """Tenants by id."""
+        page = await administration.list_tenants(limit, cursor)
+        return page_view(page, [tenant_view(tenant) for tenant in page.items])
+
+    @post()
+    async def create_tenant(self, request: AdminRequest, administration: Administration) -> View:
+        """Create a tenant."""
+        body = await read_body(request, TenantBody)
+        tenant = await administration.create_tenant(
+            actor_of(request),
+            body.id,
+            body.name,
+            body.limits,
+            currency=body.currency,
+            time_zone=body.time_zone,
+            billing_profile=body.billing_profile,
+        )
+        return tenant_view(tenant)
+
+    @get("/{tenant_id:str}")
+    async def get_tenant(self, administration: Administration, tenant_id: str) -> View:
+        """One tenant."""
+        return tenant_view(await administration.get_tenant(tenant_id))
+
+    @patch("/{tenant_id:str}")
+    async def update_tenant(
+        self, request: AdminRequest, administration: Administration, tenant_id: str
+    ) -> View:
+        """Change what the body names: name, suspended or not, currency, time zone, billing
+        profile."""
+        body = await read_body(request, TenantChanges)
+        tenant = await administration.update_tenant(
+            actor_of(request),
+            tenant_id,
+            name=unless_absent(body.name),
+            suspended=unless_absent(body.suspended),
+            currency=unless_absent(body.currency),
+            time_zone=unless_absent(body.time_zone),
+            billing_profile=unless_absent(body.billing_profile),
+        )
+        return tenant_view(tenant)
+
+    @get("/{tenant_id:str}/limits")
+    async def get_limits(self, administration: Administration, tenant_id: str) -> Limits:
+        """A tenant's limits, in the form that PUT takes."""
+        return await administration.get_tenant_limits(tenant_id)
+
+    @put("/{tenant_id:str}/limits")
+    async def put_limits(
+        self, request: AdminRequest, administration: Administration, tenant_id: str
+    ) -> Limits:
+        """Replace all of a tenant's limits; fields that are absent take their defaults."""
+        fields = await read_body(request, dict[str, Any])
+        tenant = await administration.put_tenant_limits(actor_of(request), tenant_id, fields)
+        return tenant.limits
+
+    @get("/{tenant_id:str}/keys")
+    async def list_keys(
+        self,
+        administration: Administration,
+        tenant_id: str,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> View:
+        """A tenant's keys by id, without secrets."""
+        page = await administration.list_keys(tenant_id, limit, cursor)
+        return page_view(page, [key_view(key) for key in page.items])
+
+    @post("/{tenant_id:str}/keys")
+    async def create_key(
+        self, request: AdminRequest, administration: Administration, tenant_id: str
+    ) -> View:
+        """Create a key. Its secret is in this answer and nowhere else."""
+        body = await read_body(request, KeyBody)
+        key, secret = await administration.create_key(
+            actor_of(request),
+            tenant_id,
+            body.name,
+            body.request_class,
+            expires_at_ms=instant_ms(body.expires_at, field="expires_at"),
+            models=body.models,
+            ip_allow=body.ip_allow,
+        )
+        return key_view(key, secret=secret)

@@ -1,0 +1,106 @@
+"""Users, their tokens and the audit log on the admin API."""
+
+from litestar import Controller, delete, get, patch, post
+
+from gateway.administration import Administration, AuditFilters
+from gateway.administration.views import View, audit_view, page_view, user_view
+from gateway.http.admin_bodies import (
+    TokenBody,
+    UserBody,
+    UserChanges,
+    instant_ms,
+    read_body,
+    unless_absent,
+)
+from gateway.http.admin_tenants import AdminRequest, actor_of
+
+
+class UserController(Controller):
+    """`/admin/v1/users`."""
+
+    path = "/users"
+    tags = ("users",)
+
+    @get()
+    async def list_users(
+        self, administration: Administration, limit: int = 100, cursor: str | None = None
+    ) -> View:
+        """Users by id."""
+        page = await administration.list_users(limit, cursor)
+        return page_view(page, [user_view(user) for user in page.items])
+
+    @post()
+    async def create_user(self, request: AdminRequest, administration: Administration) -> View:
+        """Create a user."""
+        body = await read_body(request, UserBody)
+        user = await administration.create_user(
+            actor_of(request), body.email, body.role, body.password
+        )
+        return user_view(user)
+
+    @get("/{user_id:str}")
+    async def get_user(self, administration: Administration, user_id: str) -> View:
+        """One user."""
+        return user_view(await administration.get_user(user_id))
+
+    @patch("/{user_id:str}")
+    async def update_user(
+        self, request: AdminRequest, administration: Administration, user_id: str
+    ) -> View:
+        """Change the role, or whether all of the user's tokens are refused."""
+        body = await read_body(request, UserChanges)
+        user = await administration.get_user(user_id)
+        updated = await administration.update_user(
+            actor_of(request),
+            user.email,
+            role=unless_absent(body.role),
+            disabled=unless_absent(body.disabled),
+        )
+        return user_view(updated)
+
+    @post("/{user_id:str}/tokens")
+    async def issue_token(
+        self, request: AdminRequest, administration: Administration, user_id: str
+    ) -> View:
+        """Give the user a token, which is in this answer and nowhere else."""
+        body = await read_body(request, TokenBody)
+        user = await administration.get_user(user_id)
+        token = await administration.issue_token(
+            actor_of(request),
+            user.email,
+            body.name,
+            expires_at_ms=instant_ms(body.expires_at, field="expires_at"),
+        )
+        return {"user_id": user.id, "name": body.name.strip(), "token": token}
+
+    @delete("/{user_id:str}/tokens/{name:str}")
+    async def revoke_token(
+        self, request: AdminRequest, administration: Administration, user_id: str, name: str
+    ) -> None:
+        """Refuse that token from now on."""
+        user = await administration.get_user(user_id)
+        await administration.revoke_token(actor_of(request), user.email, name)
+
+
+class AuditController(Controller):
+    """`/admin/v1/audit`."""
+
+    path = "/audit"
+    tags = ("audit",)
+
+    @get()
+    async def list_audit(
+        self,
+        administration: Administration,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        subject_kind: str | None = None,
+        subject_id: str | None = None,
+    ) -> View:
+        """Changes, the latest first."""
+        filters = AuditFilters(actor, action, subject_kind, subject_id)
+        page = await administration.list_audit(limit, cursor, filters)
+        return page_view(page, [audit_view(entry) for entry in page.items])

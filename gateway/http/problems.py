@@ -1,0 +1,87 @@
+"""Every error outside `/v1` as an RFC 9457 problem."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
+
+from gateway.errors import WeirError
+
+MEDIA_TYPE = "application/problem+json"
+
+logger = logging.getLogger(__name__)
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The body of an error. `code` is stable; `param` names the field that is at fault."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    param: str | None = None
+
+
+def problem_response(_request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The problem that `error` is. What nobody foresaw is a 500 that says nothing of itself."""
+    if isinstance(error, WeirError):
+        return _answer(
+            error.status, error.message, code=error.code, param=error.param, headers=_headers(error)
+        )
+    if isinstance(error, ValidationException):
+        param, detail = _first_fault(error)
+        return _answer(422, detail, code="unprocessable", param=param)
+    if isinstance(error, HTTPException) and error.status_code < 500:
+        code = HTTPStatus(error.status_code).name.lower()
+        headers = dict(error.headers or {})
+        return _answer(error.status_code, error.detail, code=code, headers=headers)
+    logger.error("unforeseen error in an administrative request", exc_info=error)
+    return _answer(500, "An internal error; the log has more.", code="internal_error")
+
+
+PROBLEM_HANDLERS: ExceptionHandlersMap = {Exception: problem_response}
+"""For the routers outside `/v1`, and for the application where no route was found."""
+
+
+def _answer(
+    status: int,
+    detail: str,
+    *,
+    code: str,
+    param: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response[bytes]:
+    problem = Problem(
+        type=f"urn:weir:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        param=param,
+    )
+    return Response(
+        msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers
+    )
+
+
+def _headers(error: WeirError) -> dict[str, str]:
+    if error.status == 401:
+        return {"www-authenticate": 'Bearer realm="weir"'}
+    if error.status == 503:
+        return {"retry-after": "1"}
+    return {}
+
+
+def _first_fault(error: ValidationException) -> tuple[str | None, str]:
+    """The parameter that Litestar could not read, and why."""
+    faults = error.extra if isinstance(error.extra, list) else []
+    if not faults or not isinstance(faults[0], dict):
+        return None, error.detail
+    param = faults[0].get("key")
+    message = faults[0].get("message", error.detail)
+    return (param, f"{param}: {message}") if param else (None, str(message))
