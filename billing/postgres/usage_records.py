@@ -134,7 +134,7 @@ async def list_records(
         .order_by(_COLUMNS.admitted_at.desc(), _COLUMNS.request_id.desc())
         .limit(limit + 1)
     )
-    rows = [dict(row) for row in (await connection.execute(query)).mappings()]
+    rows = [dict(zip(names, row, strict=True)) for row in await connection.execute(query)]
     records = msgspec.convert(rows[:limit], tuple[UsageRow, ...])
     more = len(rows) > limit
     return UsagePage(records, str(records[-1].request_id) if more else None)
@@ -163,8 +163,9 @@ async def sum_usage(
         .group_by(group)
         .order_by(group)
     )
-    rows = (await connection.execute(query)).mappings()
-    return msgspec.convert([dict(row) for row in rows], list[UsageSum])
+    names = UsageSum.__struct_fields__
+    rows = [dict(zip(names, row, strict=True)) for row in await connection.execute(query)]
+    return msgspec.convert(rows, list[UsageSum])
 
 
 def _total(name: str, *, only_billable: bool = False) -> ColumnElement[int]:

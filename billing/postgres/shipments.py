@@ -1,0 +1,105 @@
+"""One shipment of a journal: records, dead letters and the watermark, in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from billing.postgres.dead_letters import DeadLetter, bury
+from billing.postgres.journal_watermarks import Watermark, advance_watermark
+from billing.postgres.usage_insert import JournaledRecord, insert_batch
+
+POISON_CLASSES = ("22", "23")
+"""SQLSTATE classes that blame the row itself: data exceptions and violated constraints. Anything
+else, a missing table among it, is a state of the database and will pass."""
+
+
+class WatermarkMoved(Exception):
+    """The watermark in Postgres is not where this shipment begins; nothing was stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shipment:
+    """A contiguous run of one boot's records, from `before` up to `after`."""
+
+    gateway_id: str
+    boot: int
+    rows: Sequence[JournaledRecord]
+    letters: Sequence[DeadLetter]
+    """Records that could not even be read."""
+    before: Watermark
+    after: Watermark
+
+
+async def store(engine: AsyncEngine, shipment: Shipment) -> int:
+    """Store a shipment whole; returns how many of its records became dead letters.
+
+    A row that Postgres refuses is put among the dead letters and the rest goes on. Raises
+    WatermarkMoved, or what the driver raises where Postgres is away: then nothing is stored, or all
+    of it, and repeating is safe.
+    """
+    async with engine.begin() as connection:
+        moved = await advance_watermark(
+            connection,
+            shipment.gateway_id,
+            shipment.boot,
+            before=shipment.before,
+            after=shipment.after,
+        )
+        if not moved:
+            raise WatermarkMoved
+        refused = await insert_isolating(connection, shipment.rows)
+        letters = [*shipment.letters, *refused]
+        await bury(connection, letters)
+    return len(letters)
+
+
+async def store_spare(engine: AsyncEngine, rows: Sequence[JournaledRecord]) -> int:
+    """Store records that never reached a journal file; returns how many became dead letters."""
+    async with engine.begin() as connection:
+        refused = await insert_isolating(connection, rows)
+        await bury(connection, refused)
+    return len(refused)
+
+
+async def insert_isolating(
+    connection: AsyncConnection, rows: Sequence[JournaledRecord]
+) -> list[DeadLetter]:
+    """Insert what Postgres takes and return the rest, found by halving."""
+    if not rows:
+        return []
+    try:
+        async with connection.begin_nested():
+            await insert_batch(connection, rows)
+    except DBAPIError as error:
+        reason = _poison_reason(error)
+        if reason is None:
+            raise
+        if len(rows) == 1:
+            return [_letter(rows[0], reason)]
+    else:
+        return []
+    half = len(rows) // 2
+    return [
+        *await insert_isolating(connection, rows[:half]),
+        *await insert_isolating(connection, rows[half:]),
+    ]
+
+
+def _poison_reason(error: DBAPIError) -> str | None:
+    """The code that blames a row, with the constraint's name; None where no row is to blame."""
+    code = getattr(error.orig, "sqlstate", None)
+    cause = getattr(error.orig, "__cause__", None)
+    if not isinstance(code, str) or not code.startswith(POISON_CLASSES):
+        return None
+    constraint = getattr(cause, "constraint_name", None)
+    return f"{code} {constraint}" if constraint else code
+
+
+def _letter(row: JournaledRecord, reason: str) -> DeadLetter:
+    source = f"{row.boot}:{row.seq}" if row.seq is not None else f"spare:{row.record.request_id}"
+    return DeadLetter(
+        row.gateway_id, source, row.record.request_id, reason, msgspec.msgpack.encode(row.record)
+    )

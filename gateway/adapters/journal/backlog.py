@@ -1,0 +1,217 @@
+"""What of a journal is not shipped: a place in its segments, from which batches are read."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from gateway.adapters.journal.batch import Durable
+from gateway.adapters.journal.entries import (
+    AdmittedEntry,
+    EndedEntry,
+    SegmentHeader,
+    UndecodableRecord,
+    decode,
+)
+from gateway.adapters.journal.framing import Frame
+from gateway.adapters.journal.numbering import before_first_seq, last_seq
+from gateway.adapters.journal.reader import quarantine, read_stretch
+from gateway.adapters.journal.segment import SegmentKey, list_segments
+from gateway.adapters.journal.storage import Storage
+
+STRETCHES_MAX = 8
+"""A batch is read from at most so many stretches, whatever it holds: memory stays bounded."""
+
+
+class Readable(Protocol):
+    """A journal as its reader sees it."""
+
+    @property
+    def directory(self) -> Path: ...
+
+    @property
+    def durable(self) -> Durable: ...
+
+
+@dataclass
+class Unreadable:
+    """A whole record of another version: `source` is its place."""
+
+    source: str
+    payload: bytes
+
+
+@dataclass
+class Batch:
+    """A contiguous run of one boot's records, those after `first_seq` up to `seq`."""
+
+    boot: int
+    key: SegmentKey
+    offset: int
+    first_seq: int
+    seq: int
+    ended: list[EndedEntry] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    admitted_count: int = 0
+    missing_count: int = 0
+    """Numbers that the disk has lost."""
+    last_at_ms: int | None = None
+    """When the last of them was written, by what it says."""
+    complete: bool = False
+    """Whether it reaches the end of what was durable when it was read."""
+
+
+class Backlog:
+    """A place in the journal. Not for concurrent use; all methods read files and block."""
+
+    def __init__(self, journal: Readable) -> None:
+        self._journal = journal
+        self._storage = Storage()
+        self._last_seqs: dict[int, int] = {}
+        self._seen: dict[int, int] = {}
+        self._shipped: dict[int, int] = {}
+        self.damaged_stretches = 0
+        """Stretches put aside by this reader."""
+        self._key = journal.durable.key
+        self._offset = 0
+        self._seq = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Boot and sequence number up to which all is shipped."""
+        return self._key.boot, self._seq
+
+    def count(self) -> int:
+        """Records that are durable and not shipped."""
+        durable = self._journal.durable
+        ends = self._seen | {durable.key.boot: durable.seq}
+        return sum(
+            max(0, seq - self._shipped.get(boot, 0))
+            for boot, seq in ends.items()
+            if boot >= self._key.boot
+        )
+
+    def seek(self, shipped: Mapping[int, int]) -> None:
+        """Go to the first record that is not shipped, by the sequence number of each boot."""
+        self._shipped = dict(shipped)
+        durable = self._journal.durable
+        segments = [key for key in list_segments(self._journal.directory) if key <= durable.key]
+        unshipped: list[SegmentKey] = []
+        for boot, group in groupby(segments, key=lambda key: key.boot):
+            keys = list(group)
+            current = boot == durable.key.boot
+            self._seen[boot] = durable.seq if current else self._last_seq(keys[-1])
+            if not unshipped and (current or shipped.get(boot, 0) < self._seen[boot]):
+                unshipped = keys
+        boot = unshipped[0].boot
+        self._key = self._segment_with(unshipped, shipped.get(boot, 0) + 1)
+        self._offset, self._seq = 0, shipped.get(boot, 0)
+
+    def read(self, rows_max: int) -> Batch | None:
+        """The next records, at most `rows_max` ends among them; None where all is shipped."""
+        while True:
+            batch = self._read_batch(rows_max)
+            if batch.seq > batch.first_seq:
+                return batch
+            self.accept(batch)
+            if batch.complete:
+                return None
+
+    def _read_batch(self, rows_max: int) -> Batch:
+        batch = Batch(self._key.boot, self._key, self._offset, self._seq, self._seq)
+        for _ in range(STRETCHES_MAX):
+            durable = self._journal.durable
+            self._seen[durable.key.boot] = durable.seq
+            if not self._read_stretch(batch, durable, rows_max):
+                if batch.key >= durable.key:
+                    batch.complete = True
+                    break
+                following = self._following(batch.key)
+                if following.boot != batch.boot:
+                    if batch.seq > batch.first_seq:
+                        break
+                    start = self._shipped.get(following.boot, 0)
+                    batch = Batch(following.boot, following, 0, start, start)
+                batch.key, batch.offset = following, 0
+            if len(batch.ended) >= rows_max:
+                break
+        return batch
+
+    def accept(self, batch: Batch) -> None:
+        """The batch is shipped: go on after it."""
+        self._key, self._offset, self._seq = batch.key, batch.offset, batch.seq
+        self._shipped[batch.boot] = batch.seq
+
+    def _read_stretch(self, batch: Batch, durable: Durable, rows_max: int) -> bool:
+        """Take records into the batch; False where its segment holds no more."""
+        limit = durable.end if batch.key == durable.key else None
+        path = batch.key.path(self._journal.directory)
+        with contextlib.suppress(FileNotFoundError):
+            stretch = read_stretch(path, batch.offset, limit)
+            for damage in stretch.damages:
+                new = quarantine(self._journal.directory, self._storage, batch.key, damage)
+                self.damaged_stretches += new
+            for frame in stretch.frames:
+                if len(batch.ended) >= rows_max:
+                    break
+                _take(batch, frame)
+                batch.offset = frame.end
+            return bool(stretch.frames)
+        return False
+
+    def _following(self, key: SegmentKey) -> SegmentKey:
+        later = (each for each in list_segments(self._journal.directory) if each > key)
+        return next(later, self._journal.durable.key)
+
+    def _last_seq(self, key: SegmentKey) -> int:
+        """Last number of a boot that has ended, by its last segment."""
+        if key.boot not in self._last_seqs:
+            self._last_seqs[key.boot] = last_seq(key.path(self._journal.directory))
+        return self._last_seqs[key.boot]
+
+    def _segment_with(self, keys: list[SegmentKey], seq: int) -> SegmentKey:
+        """The last of a boot's segments that begins at or before `seq`."""
+        for key in reversed(keys):
+            before = before_first_seq(key.path(self._journal.directory))
+            if before is not None and before < seq:
+                return key
+        return keys[0]
+
+
+def _take(batch: Batch, frame: Frame) -> None:
+    try:
+        record = decode(frame.payload)
+    except UndecodableRecord as error:
+        seq = batch.seq + 1 if error.seq is None else error.seq
+        if _number(batch, seq):
+            source = f"{batch.boot}:{seq}"
+            batch.unreadable.append(Unreadable(source, frame.payload))
+        return
+    if isinstance(record, SegmentHeader):
+        _skip_to(batch, record.first_seq)
+    elif not _number(batch, record.seq):
+        return
+    elif isinstance(record, AdmittedEntry):
+        batch.admitted_count += 1
+        batch.last_at_ms = record.body.admitted_at_ms
+    else:
+        batch.ended.append(record)
+        batch.last_at_ms = record.body.ended_at_ms
+
+
+def _number(batch: Batch, seq: int) -> bool:
+    """Count the record of that number in; False where it is shipped already."""
+    if seq <= batch.seq:
+        return False
+    _skip_to(batch, seq)
+    batch.seq = seq
+    return True
+
+
+def _skip_to(batch: Batch, seq: int) -> None:
+    """Numbers before `seq` that were not met are lost."""
+    missing = max(0, seq - batch.seq - 1)
+    batch.missing_count += missing
+    batch.seq += missing

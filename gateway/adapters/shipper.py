@@ -1,0 +1,238 @@
+"""Carries a gateway's journal into Postgres, behind the requests and never in their way."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+
+import asyncpg
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from billing.postgres.journal_watermarks import Watermark, load_watermarks
+from billing.postgres.partitions import ensure_partitions
+from billing.postgres.shipments import WatermarkMoved, store, store_spare
+from billing.postgres.usage_insert import JournaledRecord
+from gateway.adapters.journal import Journal
+from gateway.adapters.journal.backlog import Backlog, Batch
+from gateway.adapters.journal.retention import delete_expired
+from gateway.adapters.shipment import shipment_of
+
+BACKOFF_MS_FIRST = 100
+BACKOFF_MS_MAX = 5_000
+STORE_TIMEOUT_MS = 15_000
+HOUSEKEEPING_INTERVAL_S = 3_600.0
+HOUSEKEEPING_RETRY_S = 60.0
+AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+logger = logging.getLogger(__name__)
+
+
+class Shipper:
+    """One task that follows the journal's files from the watermark in Postgres on.
+
+    Nothing is queued in memory: where Postgres is away, the files wait. Where it comes back, even
+    restored to an older state, shipping goes on from the watermark that it then holds.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        journal: Journal,
+        *,
+        interval_ms: int = 100,
+        batch_rows: int = 1000,
+        retention_hours: int = 168,
+    ) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._interval_s = interval_ms / 1000
+        self._batch_rows = batch_rows
+        self._retention_s = retention_hours * 3600
+        self._backlog = Backlog(journal)
+        self._watermarks: dict[int, Watermark] | None = None
+        self._wake = asyncio.Event()
+        self._passed = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self._behind_since_s: float | None = time.time()
+        self._housekeeping_at = 0.0
+        self.last_error: str | None = None
+        """What Postgres last failed with, None once it works again; never content."""
+        self.shipped_records = 0
+        self.dead_letters = 0
+        """Records that Postgres refused for good; each is a bill that waits for a person."""
+        self.missing_records = 0
+        """Journal numbers that the disk has lost."""
+        journal.on_durable(self._on_durable)
+
+    def start(self) -> None:
+        """Begin to ship. Stop it with `stop`."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="journal-shipper")
+
+    async def stop(self) -> None:
+        """End the task; what is not shipped stays in the journal."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def drain(self, timeout_ms: int) -> bool:
+        """Wait until all that is durable is in Postgres; False where that took too long."""
+        self._wake.set()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000), self._passed:
+                await self._passed.wait_for(lambda: self.caught_up)
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that is durable, or held in memory after a failed write, is in Postgres."""
+        durable = self._journal.durable
+        return (
+            self._watermarks is not None
+            and self._backlog.place == (durable.key.boot, durable.seq)
+            and not self._journal.spare()
+        )
+
+    @property
+    def lag_seconds(self) -> float:
+        """Age of the oldest record that is not in Postgres; 0 where there is none."""
+        if self._behind_since_s is None or self.caught_up:
+            return 0.0
+        return max(0.0, time.time() - self._behind_since_s)
+
+    @property
+    def unshipped_records(self) -> int:
+        """Journal records, admissions among them, that Postgres does not have."""
+        return self._backlog.count() + len(self._journal.spare())
+
+    @property
+    def damaged_stretches(self) -> int:
+        """Stretches of the files that were damaged and put aside while shipping."""
+        return self._backlog.damaged_stretches
+
+    def _on_durable(self) -> None:
+        if self._behind_since_s is None:
+            self._behind_since_s = time.time()
+        self._wake.set()
+
+    async def _run(self) -> None:
+        backoff_ms = BACKOFF_MS_FIRST
+        while True:
+            self._wake.clear()
+            try:
+                await self._ship_all()
+            except WatermarkMoved:
+                logger.info("shipper: the watermark moved; it is read again")
+            except AWAY as error:
+                self._note(_name(error))
+            except Exception as error:
+                # A bug must not end metering: it is shown, and tried again from the watermark.
+                logger.exception("shipper: unexpected failure")
+                self._note(type(error).__name__)
+            else:
+                self._recover()
+                backoff_ms = BACKOFF_MS_FIRST
+                await self._wait_for_more()
+                continue
+            self._watermarks = None
+            await asyncio.sleep(backoff_ms / 1000 * random.uniform(0.5, 1))  # noqa: S311 - jitter
+            backoff_ms = min(backoff_ms * 2, BACKOFF_MS_MAX)
+
+    async def _wait_for_more(self) -> None:
+        async with self._passed:
+            self._passed.notify_all()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOUSEKEEPING_INTERVAL_S):
+                await self._wake.wait()
+        # Whatever is written within one interval travels together.
+        await asyncio.sleep(self._interval_s)
+
+    async def _ship_all(self) -> None:
+        if self._watermarks is None:
+            async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.connect() as db:
+                watermarks = await load_watermarks(db, self._journal.gateway_id)
+            shipped = {boot: watermark.seq for boot, watermark in watermarks.items()}
+            await asyncio.to_thread(self._backlog.seek, shipped)
+            self._watermarks = watermarks
+        if time.monotonic() >= self._housekeeping_at:
+            await self._keep_house(self._watermarks)
+        await self._ship_spare()
+        while True:
+            read_at_s = time.time()
+            batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
+            if batch is None:
+                self._behind_since_s = None
+                return
+            await self._ship(batch, self._watermarks)
+            if batch.complete:
+                self._behind_since_s = read_at_s
+            elif batch.last_at_ms is not None:
+                self._behind_since_s = batch.last_at_ms / 1000
+
+    async def _ship(self, batch: Batch, watermarks: dict[int, Watermark]) -> None:
+        before = watermarks.get(batch.boot, Watermark())
+        shipment = shipment_of(batch, gateway_id=self._journal.gateway_id, before=before)
+        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
+            dead = await store(self._engine, shipment)
+        watermarks[batch.boot] = shipment.after
+        self._backlog.accept(batch)
+        self.shipped_records += len(shipment.rows)
+        self.missing_records += batch.missing_count
+        self._count_dead(dead)
+        if batch.missing_count:
+            logger.error("shipper: %d journal records are missing", batch.missing_count)
+
+    async def _ship_spare(self) -> None:
+        spare = self._journal.spare()
+        if not spare:
+            return
+        rows = [JournaledRecord(record, self._journal.gateway_id) for record in spare]
+        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
+            dead = await store_spare(self._engine, rows)
+        self._journal.release_spare([record.request_id for record in spare])
+        self.shipped_records += len(spare)
+        self._count_dead(dead)
+
+    async def _keep_house(self, watermarks: dict[int, Watermark]) -> None:
+        """Partitions ahead and segments behind. Neither stops shipping: rows without a partition
+        of their own fall into the default one, and a file that stays costs only space."""
+        self._housekeeping_at = time.monotonic() + HOUSEKEEPING_INTERVAL_S
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.begin() as db:
+                await ensure_partitions(db)
+            await asyncio.to_thread(
+                delete_expired,
+                self._journal.directory,
+                self._journal.durable,
+                {boot: watermark.seq for boot, watermark in watermarks.items()},
+                written_before_s=time.time() - self._retention_s,
+            )
+        except AWAY as error:
+            self._housekeeping_at = time.monotonic() + HOUSEKEEPING_RETRY_S
+            logger.warning("shipper: housekeeping failed (%s)", _name(error))
+
+    def _count_dead(self, dead: int) -> None:
+        if dead:
+            self.dead_letters += dead
+            logger.error("shipper: Postgres refused %d usage records: dead letters", dead)
+
+    def _note(self, error: str) -> None:
+        if self.last_error is None:
+            logger.warning("shipper: %s; the journal waits for Postgres", error)
+        self.last_error = error
+
+    def _recover(self) -> None:
+        if self.last_error is not None:
+            logger.warning("shipper: Postgres is back")
+        self.last_error = None
+
+
+def _name(error: BaseException) -> str:
+    """A failure's kind and code, without what the driver quotes."""
+    origin = getattr(error, "orig", None) or error
+    code = getattr(origin, "sqlstate", None)
+    return f"{type(origin).__name__} {code}" if code else type(origin).__name__
