@@ -1,6 +1,6 @@
 """What the straight line needs from the outside, as protocols that the adapters implement."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,8 @@ from billing.domain.usage_record import UsageRecord
 from gateway.domain.admission import Demand, Granted, Refused, ScopeLimits, ScopeUse, Settled
 from gateway.domain.lease import Admitted
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
+from gateway.domain.worker import WorkerView
+from gateway.wire.request import CompletionRequest
 
 
 class Clock(Protocol):
@@ -100,13 +102,28 @@ class UsageJournal(Protocol):
         """Whether the file can no longer be written: nothing new may be admitted."""
 
 
+class EngineRefused(Exception):
+    """The engine answered with a client error (4xx) or said that it is full: not a failure of the
+    worker. `message` is the engine's own and must not reach a tenant as it is."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"the engine answered {status}")
+        self.status = status
+        self.message = message
+
+
 class UpstreamStream(Protocol):
-    """One open stream of an engine: the payloads of its `data:` events, `[DONE]` left out."""
+    """One stream of an engine, opened when it is first iterated.
+
+    Iterating yields the data of each event, `[DONE]` left out, and raises EngineRefused or
+    WorkerFailed. It must be closed.
+    """
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
-    async def abort(self) -> None:
-        """Ask the engine to stop now; the stream then ends with its final usage, or is cut."""
+    def abort(self) -> None:
+        """Ask the engine to stop now, also before it has answered. The stream then ends with its
+        final usage or, where the engine takes longer than the drain time, is cut (WorkerFailed)."""
 
     async def aclose(self) -> None:
         """Close the connection; harmless twice."""
@@ -115,8 +132,56 @@ class UpstreamStream(Protocol):
 class Engine(Protocol):
     """Opens streams on workers."""
 
-    async def open(
-        self, worker: Worker, path: str, upstream_id: str, body: bytes, headers: Mapping[str, str]
-    ) -> UpstreamStream:
-        """Dispatch one request. Raises WorkerFailed where the worker cannot be reached or answers
-        5xx, EngineRefused where it answers 4xx."""
+    def stream(
+        self, worker: Worker, path: str, upstream_id: str, body: bytes
+    ) -> UpstreamStream: ...
+
+
+class Tokenizer(Protocol):
+    """Counts a prompt's tokens as the engine will."""
+
+    async def count(self, request: CompletionRequest) -> list[int] | None:
+        """Tokens of each prompt, template included; None where no worker can count."""
+
+
+class Fleet(Protocol):
+    """What is known of the workers."""
+
+    def views(self, model: str | None = None) -> list[WorkerView]: ...
+
+    def opened(self, worker_id: str) -> None:
+        """A stream of this gateway was opened on the worker."""
+
+    def closed(self, worker_id: str) -> None: ...
+
+    def failed(self, worker_id: str) -> None:
+        """The worker could not be reached or answered 5xx: not healthy until a probe succeeds."""
+
+
+class ClientConnection(Protocol):
+    """The tenant's end of one request."""
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has gone, or was given up on."""
+
+    def on_leave(self, callback: Callable[[], None]) -> None:
+        """Call back once when the client leaves; at once if it has."""
+
+    async def body(self) -> bytes:
+        """The whole body. Raises RequestTooLarge, InvalidRequest where it takes too long."""
+
+    async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...
+
+    async def write(self, data: bytes) -> None:
+        """Hand over bytes; waits while the client is slow. Does nothing once it has left."""
+
+    async def finish(self, data: bytes = b"") -> None:
+        """The last bytes; after it a leave no longer counts."""
+
+    @property
+    def blocked_since_us(self) -> int | None:
+        """Since when a write has been waiting for the client, on the monotonic clock."""
+
+    def give_up(self) -> None:
+        """Stop waiting for a client that takes no bytes."""

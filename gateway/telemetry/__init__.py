@@ -1,0 +1,1 @@
+"""Metrics of the gateway. Seconds and labels appear only here; elsewhere it is ms and values."""

@@ -1,0 +1,157 @@
+"""What this gateway knows of the workers: probed a few times a second, and from its own traffic."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from gateway.adapters.sglang import HttpEngine
+from gateway.domain.tenant import EngineKind, Worker
+from gateway.domain.worker import WorkerView
+from gateway.serving.ports import Clock, Directory
+
+_log = logging.getLogger(__name__)
+
+
+class _Load(msgspec.Struct):
+    num_running_reqs: int = 0
+    num_waiting_reqs: int = 0
+    num_used_tokens: int | None = None
+    max_total_num_tokens: int | None = None
+
+
+class _Loads(msgspec.Struct):
+    loads: list[_Load]
+
+
+@dataclass
+class _Known:
+    healthy: bool = False
+    running: int | None = None
+    waiting: int | None = None
+    kv_used_tokens: int | None = None
+    kv_total_tokens: int | None = None
+    reported_at_ms: int | None = None
+
+
+class ProbedFleet:
+    """Implements `gateway.serving.ports.Fleet` by probing each worker of the directory.
+
+    A worker is healthy from its first good probe on, until a probe fails or a stream reports that
+    it could not be reached; a worker that is starting up is simply not healthy yet.
+    """
+
+    def __init__(
+        self, directory: Directory, engine: HttpEngine, clock: Clock, *, interval_ms: int = 400
+    ) -> None:
+        self._directory = directory
+        self._engine = engine
+        self._clock = clock
+        self._interval_s = interval_ms / 1000
+        self._known: dict[str, _Known] = {}
+        self._in_flight: Counter[str] = Counter()
+        self._probing: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def views(self, model: str | None = None) -> list[WorkerView]:
+        """The workers of one model, or all."""
+        return [self._view(worker) for worker in self._directory.workers(model)]
+
+    def _view(self, worker: Worker) -> WorkerView:
+        known = self._known.get(worker.id, _Known())
+        age_ms = (
+            None
+            if known.reported_at_ms is None
+            else max(0, self._clock.now_ms() - known.reported_at_ms)
+        )
+        return WorkerView(
+            worker=worker,
+            healthy=known.healthy,
+            in_flight=self._in_flight[worker.id],
+            running=known.running,
+            waiting=known.waiting,
+            kv_used_tokens=known.kv_used_tokens,
+            kv_total_tokens=known.kv_total_tokens,
+            load_age_ms=age_ms,
+        )
+
+    def opened(self, worker_id: str) -> None:
+        """A stream of this gateway was opened on the worker."""
+        self._in_flight[worker_id] += 1
+
+    def closed(self, worker_id: str) -> None:
+        """And has ended."""
+        self._in_flight[worker_id] -= 1
+
+    def failed(self, worker_id: str) -> None:
+        """Not healthy until a probe succeeds."""
+        known = self._known.setdefault(worker_id, _Known())
+        if known.healthy:
+            _log.warning("worker %s failed", worker_id)
+        known.healthy = False
+
+    async def run(self) -> None:
+        """Probe for ever; each worker on its own, so that a slow one delays no other."""
+        while True:
+            for worker in self._directory.workers():
+                if worker.id not in self._probing:
+                    self._probing.add(worker.id)
+                    task = asyncio.create_task(self._probe(worker))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+            await asyncio.sleep(self._interval_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
+
+    async def probe_all(self) -> None:
+        """Probe every worker once."""
+        await asyncio.gather(*(self._probe(worker) for worker in self._directory.workers()))
+
+    async def _probe(self, worker: Worker) -> None:
+        known = self._known.setdefault(worker.id, _Known())
+        try:
+            if worker.kind is EngineKind.SGLANG:
+                await self._read_loads(worker, known)
+            else:
+                await self._get(worker, "/v1/models")
+            if not known.healthy:
+                _log.info("worker %s is healthy", worker.id)
+            known.healthy = True
+        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+            self.failed(worker.id)
+        finally:
+            self._probing.discard(worker.id)
+
+    async def _read_loads(self, worker: Worker, known: _Known) -> None:
+        # /ready is instant, where SGLang's /health generates a token and takes a second.
+        await self._get(worker, "/ready")
+        loads = msgspec.json.decode(await self._get(worker, "/v1/loads"), type=_Loads).loads
+        known.running = sum(load.num_running_reqs for load in loads)
+        known.waiting = sum(load.num_waiting_reqs for load in loads)
+        used = [load.num_used_tokens for load in loads if load.num_used_tokens is not None]
+        total = [
+            load.max_total_num_tokens for load in loads if load.max_total_num_tokens is not None
+        ]
+        known.kv_used_tokens = sum(used) if used else None
+        known.kv_total_tokens = sum(total) if total else None
+        known.reported_at_ms = self._clock.now_ms()
+
+    async def _get(self, worker: Worker, path: str) -> bytes:
+        headers = {"authorization": f"Bearer {worker.api_key}"} if worker.api_key else {}
+        async with self._engine.session.get(
+            worker.url + path,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=3),
+            raise_for_status=True,
+        ) as response:
+            return await response.read()
+
+    async def aclose(self) -> None:
+        """End the probes that are under way."""
+        for task in list(self._tasks):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

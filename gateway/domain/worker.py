@@ -1,0 +1,21 @@
+"""Workers as routing sees them."""
+
+from dataclasses import dataclass
+
+from gateway.domain.tenant import Worker
+
+
+@dataclass(frozen=True)
+class WorkerView:
+    """One worker at this instant. Token counts are None where the engine does not report them."""
+
+    worker: Worker
+    healthy: bool
+    in_flight: int
+    """Streams that this gateway has open on it."""
+    running: int | None = None
+    waiting: int | None = None
+    kv_used_tokens: int | None = None
+    kv_total_tokens: int | None = None
+    load_age_ms: int | None = None
+    """Since the engine last reported its load."""

@@ -1,0 +1,82 @@
+"""Who is asking: API key to tenant. The only place that decides it."""
+
+import hashlib
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.domain.tenant import ApiKey, Model, RequestClass, Tenant
+from gateway.errors import InvalidApiKey, ModelNotFound, Overloaded, PermissionDenied
+from gateway.serving.ports import Directory
+
+
+@dataclass(frozen=True)
+class Caller:
+    """An authenticated tenant and the key it used."""
+
+    tenant: Tenant
+    key: ApiKey
+
+
+def authenticate(
+    headers: Mapping[bytes, bytes],
+    client_ip: str | None,
+    directory: Directory,
+    *,
+    now_ms: int,
+    directory_stale_ms_max: int,
+) -> Caller:
+    """The caller behind `authorization: Bearer <key>`.
+
+    Raises InvalidApiKey, PermissionDenied(ip_not_allowed), or Overloaded(admission_unavailable)
+    where the directory is older than `directory_stale_ms_max`: a revocation could be missed.
+    """
+    scheme, _, secret = headers.get(b"authorization", b"").strip().partition(b" ")
+    if scheme.lower() != b"bearer" or not secret.strip():
+        raise InvalidApiKey("no API key was given: send it as 'Authorization: Bearer <key>'")
+    if directory.age_ms > directory_stale_ms_max:
+        raise Overloaded("keys cannot be checked at the moment", code="admission_unavailable")
+    key = directory.key_by_digest(hashlib.sha256(secret.strip()).digest())
+    if key is None or key.revoked_at_ms is not None:
+        raise InvalidApiKey("the API key is wrong or was revoked")
+    if key.expires_at_ms is not None and key.expires_at_ms <= now_ms:
+        raise InvalidApiKey("the API key has expired")
+    tenant = directory.tenant(key.tenant_id)
+    if tenant is None or tenant.suspended:
+        raise InvalidApiKey("the tenant of this API key is suspended")
+    if key.ip_allow is not None and not _allowed(client_ip, key.ip_allow):
+        raise PermissionDenied(
+            "this API key may not be used from this address", code="ip_not_allowed"
+        )
+    return Caller(tenant, key)
+
+
+def _allowed(client_ip: str | None, networks: tuple[str, ...]) -> bool:
+    if client_ip is None:
+        return False
+    address = ipaddress.ip_address(client_ip)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in ipaddress.ip_network(network, strict=False) for network in networks)
+
+
+def usable_models(caller: Caller, directory: Directory) -> list[Model]:
+    """The models that the key may use."""
+    allowed = caller.key.models
+    return [model for model in directory.models() if allowed is None or model.id in allowed]
+
+
+def usable_model(caller: Caller, model_id: str, directory: Directory) -> Model:
+    """That model. Raises ModelNotFound, PermissionDenied(model_not_allowed)."""
+    model = directory.model(model_id)
+    if model is None:
+        shown = model_id if len(model_id) <= 128 and model_id.isprintable() else "(unprintable)"
+        raise ModelNotFound(f"the model '{shown}' does not exist", param="model")
+    if caller.key.models is not None and model_id not in caller.key.models:
+        raise PermissionDenied(f"this API key may not use the model '{model_id}'", param="model")
+    return model
+
+
+def request_class(caller: Caller, *, asked_batch: bool) -> RequestClass:
+    """The class of a request: the key's, or less where the request asks for less."""
+    return RequestClass.BATCH if asked_batch else caller.key.request_class

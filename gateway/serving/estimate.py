@@ -1,0 +1,103 @@
+"""What a request will need: prompt tokens counted, output by its maximum or an expectation."""
+
+from dataclasses import dataclass
+
+from gateway.domain.tenant import Limits, Model
+from gateway.errors import ContextLengthExceeded, InvalidRequest
+from gateway.serving.authenticate import Caller
+from gateway.serving.ports import Tokenizer
+from gateway.wire.request import CompletionRequest
+
+TEMPLATE_TOKENS_BOUND = 512
+"""More than any chat template adds to one conversation beside its text."""
+SEQUENCES_MAX = 100
+"""Choices of one request: an upstream id has two digits for them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Tokens of one request. `exact` says whether the prompt was counted by the engine's own
+    tokenizer; otherwise it is an upper bound."""
+
+    prompt_tokens: int
+    exact: bool
+    output_tokens: int
+    """Expected output of all choices."""
+    output_is_maximum: bool
+    max_tokens: int
+    """What the engine is told, each choice."""
+
+
+async def estimate(
+    request: CompletionRequest, model: Model, caller: Caller, tokenizer: Tokenizer
+) -> Estimate:
+    """Count and check a request against model and limits.
+
+    Raises ContextLengthExceeded where prompt plus maximum cannot fit, InvalidRequest where a
+    limit on prompt or output is passed. Nothing is ever cut down silently.
+    """
+    if request.sequences > SEQUENCES_MAX:
+        raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
+    counts = await tokenizer.count(request)
+    exact = counts is not None
+    if counts is None:
+        counts = [len(bytes(p)) + TEMPLATE_TOKENS_BOUND for p in request.prompts]
+    longest = max(counts)
+    prompt_tokens = sum(counts)
+    room = model.context_tokens - longest if exact else model.context_tokens
+    if room < 1:
+        raise ContextLengthExceeded(
+            f"the prompt has {longest} tokens; the context of {model.id} holds "
+            f"{model.context_tokens} with the output",
+            param="messages" if request.endpoint == "chat" else "prompt",
+        )
+    output_cap = _smallest_cap(caller)
+    _check_limits(request, caller, prompt_tokens if exact else 0, output_cap)
+    if request.max_tokens is not None:
+        if request.max_tokens > room:
+            raise ContextLengthExceeded(
+                f"{longest} prompt tokens and up to {request.max_tokens} output tokens do not fit "
+                f"the context of {model.id}: {model.context_tokens} tokens",
+                param="max_tokens",
+            )
+        maximum = request.max_tokens
+        expected = maximum
+    else:
+        maximum = min(model.max_output_tokens, room, output_cap or room)
+        expected = min(model.default_output_tokens, maximum)
+    return Estimate(
+        prompt_tokens=prompt_tokens,
+        exact=exact,
+        output_tokens=expected * request.sequences,
+        output_is_maximum=request.max_tokens is not None,
+        max_tokens=maximum,
+    )
+
+
+def _limits(caller: Caller) -> tuple[tuple[str, Limits], ...]:
+    return (("tenant", caller.tenant.limits), ("key", caller.key.limits))
+
+
+def _smallest_cap(caller: Caller) -> int | None:
+    caps = [
+        limits.max_output_tokens
+        for _, limits in _limits(caller)
+        if limits.max_output_tokens is not None
+    ]
+    return min(caps, default=None)
+
+
+def _check_limits(
+    request: CompletionRequest, caller: Caller, prompt_tokens: int, output_cap: int | None
+) -> None:
+    for scope, limits in _limits(caller):
+        limit = limits.max_prompt_tokens
+        if limit is not None and prompt_tokens > limit:
+            raise InvalidRequest(
+                f"the prompt has {prompt_tokens} tokens; the {scope}'s limit is {limit}",
+                param="messages" if request.endpoint == "chat" else "prompt",
+            )
+    if output_cap is not None and (output_cap == 0 or (request.max_tokens or 0) > output_cap):
+        raise InvalidRequest(
+            f"at most {output_cap} output tokens are allowed a choice", param="max_tokens"
+        )

@@ -1,0 +1,36 @@
+"""Prometheus metrics, with labels of bounded number: no tenant, no key, no request id."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_LATENCY_S = (
+    0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4,
+)  # fmt: skip
+_TPOT_S = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0)
+
+ENDED = Counter(
+    "weir_requests_ended_total",
+    "Admitted requests that ended.",
+    ["model", "request_class", "outcome"],
+)
+REFUSALS = Counter("weir_refusals_total", "Requests refused by a tenant's own limit.", ["kind"])
+ERRORS = Counter("weir_errors_total", "Answers that are errors.", ["code"])
+TOKENS = Counter("weir_tokens_total", "Tokens of ended requests.", ["model", "kind"])
+TTFT = Histogram(
+    "weir_time_to_first_token_seconds", "Arrival to first content token.",
+    ["model", "request_class"], buckets=_LATENCY_S,
+)  # fmt: skip
+TPOT = Histogram(
+    "weir_time_per_output_token_seconds", "Mean time per output token after the first.",
+    ["model", "request_class"], buckets=_TPOT_S,
+)  # fmt: skip
+LIVE = Gauge("weir_live_requests", "Admitted requests that have not ended.")
+LEASES_RETAKEN = Counter(
+    "weir_leases_retaken_total", "Leases held again after they had lapsed or were lost."
+)
+USAGE_FLAGS = Counter("weir_usage_flags_total", "Anomalies met in engines' usage.", ["flag"])
+DEGRADED = Gauge("weir_degraded", "1 while a part is degraded.", ["part"])
+JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be written.")
+METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Postgres lacks.")
+UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
+UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
+WORKER_HEALTHY = Gauge("weir_worker_healthy", "1 while a worker is healthy.", ["worker"])
