@@ -1,0 +1,130 @@
+"""Real servers for tests: a Valkey, a Postgres, databases in it, and HTTP children."""
+
+import asyncio
+import os
+import pwd
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+import redis
+
+from backend.embedded import DataDir, EmbeddedPostgres, EmbeddedValkey, free_port, running
+
+TEMPLATE = "migrated"
+
+__all__ = [
+    "TEMPLATE",
+    "Stores",
+    "drop_database",
+    "eventually",
+    "flush",
+    "free_port",
+    "fresh_database",
+    "make_template",
+    "nobody",
+    "process_state",
+    "running_stores",
+]
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The Valkey and the Postgres that a test session runs on."""
+
+    valkey: EmbeddedValkey
+    postgres: EmbeddedPostgres
+    valkey_process: subprocess.Popen[bytes]
+    postgres_process: subprocess.Popen[bytes]
+
+    @property
+    def redis_url(self) -> str:
+        """Database 0 of the Valkey."""
+        return self.valkey.url
+
+
+@contextmanager
+def running_stores(folder: Path) -> Iterator[Stores]:
+    """Both embedded stores in `folder`, until the block ends."""
+    data_dir = DataDir.open(folder)
+    valkey, postgres = EmbeddedValkey(data_dir), EmbeddedPostgres(data_dir)
+    try:
+        with running(valkey) as valkey_process, running(postgres) as postgres_process:
+            yield Stores(valkey, postgres, valkey_process, postgres_process)
+    finally:
+        data_dir.close()
+
+
+def flush(redis_url: str) -> None:
+    """Empty every database of the server, its scripts and functions too."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+        client.script_flush()
+
+
+@asynccontextmanager
+async def _administering(postgres: EmbeddedPostgres) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(postgres.url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def fresh_database(postgres: EmbeddedPostgres, *, template: str = "template0") -> str:
+    """The URL of a new database made from `template`."""
+    name = f"test_{uuid4().hex}"
+    async with _administering(postgres) as connection:
+        # A copy of files, not of log records: the quicker way for a small template.
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    return postgres.database_url(name)
+
+
+async def drop_database(postgres: EmbeddedPostgres, database_url: str) -> None:
+    """Remove a database, whoever is still connected to it."""
+    name = database_url.partition("@/")[2].partition("?")[0]
+    async with _administering(postgres) as connection:
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def make_template(postgres: EmbeddedPostgres) -> None:
+    """Make the database `TEMPLATE`, at this release's head; do nothing if it is there."""
+    from gateway.migrate import upgrade  # noqa: PLC0415 - few sessions need a migrated database
+
+    async with _administering(postgres) as connection:
+        if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", TEMPLATE):
+            return
+        await connection.execute("CREATE DATABASE migrating")
+        await upgrade(postgres.database_url("migrating"))
+        await connection.execute(f"ALTER DATABASE migrating RENAME TO {TEMPLATE}")
+
+
+async def eventually(
+    holds: Callable[[], object], *, within_s: float = 10.0, what: str = "the condition"
+) -> None:
+    """Return once `holds()` is true; fail where that takes longer than `within_s`."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not hold within {within_s} s"
+        await asyncio.sleep(0.005)
+
+
+def process_state(pid: int) -> str | None:
+    """The kernel's letter for a process's state (Z is a zombie); None where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def nobody() -> tuple[int, int]:
+    """User and group id of an unprivileged user to become; the present one where not root."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    entry = pwd.getpwnam("nobody")
+    return entry.pw_uid, entry.pw_gid
