@@ -13,6 +13,8 @@ from gateway.errors import Unprocessable
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,126}")
+ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
 EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
 PASSWORD_CHARACTERS_MIN = 12
 PASSWORD_CHARACTERS_MAX = 1024
@@ -92,6 +94,10 @@ def check_worker(worker: Worker) -> Worker:
         raise _wrong("url", "an address without query, fragment or credentials")
     if parts.path.rstrip("/").endswith("/v1"):
         raise _wrong("url", "the worker's base address, without /v1")
+    if not ENGINE_NAME.fullmatch(worker.engine):
+        raise _wrong("engine", "1 to 63 of a-z, 0-9, - and _")
+    if worker.api_key is not None and not HEADER_VALUE.fullmatch(worker.api_key):
+        raise _wrong("api_key", "1 to 4096 visible ASCII characters")
     return worker
 
 

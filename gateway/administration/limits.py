@@ -29,10 +29,16 @@ class LimitVerbs(Store):
         return await self._revise_tenant(actor, tenant_id, _replacement(limits))
 
     async def change_tenant_limits(
-        self, actor: str, tenant_id: str, changes: Mapping[str, object]
+        self,
+        actor: str,
+        tenant_id: str,
+        changes: Mapping[str, object],
+        *,
+        model_id: str | None = None,
     ) -> Tenant:
-        """Change the named fields only, whatever the others are by then."""
-        return await self._revise_tenant(actor, tenant_id, _amendment(changes))
+        """Change the named fields only (of one model where `model_id` is given), whatever the
+        others are by then."""
+        return await self._revise_tenant(actor, tenant_id, _amendment(changes, model_id))
 
     @verb
     async def get_tenant_limits(self, tenant_id: str) -> Limits:
@@ -47,10 +53,16 @@ class LimitVerbs(Store):
         return await self._revise_key(actor, key_id, _replacement(limits))
 
     async def change_key_limits(
-        self, actor: str, key_id: str, changes: Mapping[str, object]
+        self,
+        actor: str,
+        key_id: str,
+        changes: Mapping[str, object],
+        *,
+        model_id: str | None = None,
     ) -> ApiKey:
-        """Change the named fields only, whatever the others are by then."""
-        return await self._revise_key(actor, key_id, _amendment(changes))
+        """Change the named fields only (of one model where `model_id` is given), whatever the
+        others are by then."""
+        return await self._revise_key(actor, key_id, _amendment(changes, model_id))
 
     @verb
     async def get_key_limits(self, key_id: str) -> Limits:
@@ -109,5 +121,7 @@ def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
     return lambda _, models: limits_from(limits, known_models=models)
 
 
-def _amendment(changes: Mapping[str, object]) -> Revision:
-    return lambda limits, models: changed_limits(limits, changes, known_models=models)
+def _amendment(changes: Mapping[str, object], model_id: str | None) -> Revision:
+    return lambda limits, models: changed_limits(
+        limits, changes, known_models=models, model_id=model_id
+    )

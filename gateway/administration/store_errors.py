@@ -4,18 +4,22 @@ from asyncpg import PostgresError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from gateway.errors import StoreUnavailable
+from gateway.errors import StoreUnavailable, Unprocessable
 
 UNAVAILABLE_CLASSES = frozenset({"08", "40", "53", "57", "58"})
 """Connection, rollback of the server's own, resources, operator intervention, system error."""
 UNAVAILABLE_STATES = frozenset({"25006", "55P03", "28000", "28P01", "3D000"})
 """Read-only replica, lock not available, may not log in, no such database."""
 NO_SCHEMA_STATES = frozenset({"42P01", "42703"})
+UNSTORABLE_STATES = frozenset({"22021", "22P05"})
+"""Text that Postgres cannot hold: a zero byte, in plain text or in JSON."""
 
 
 def store_failure(error: BaseException, *, committing: bool) -> BaseException:
-    """The StoreUnavailable that `error` amounts to, or `error` itself where it is a bug of ours."""
+    """The WeirError that `error` amounts to, or `error` itself where it is a bug of ours."""
     state = _sqlstate(error)
+    if state in UNSTORABLE_STATES:
+        return Unprocessable("a text holds a character that cannot be stored")
     if state in NO_SCHEMA_STATES:
         return StoreUnavailable("the database lacks this release's schema: run weir migrate")
     lost = isinstance(error, DBAPIError) and error.connection_invalidated

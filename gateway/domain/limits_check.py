@@ -28,10 +28,21 @@ def limits_from(fields: object, *, known_models: Collection[str]) -> Limits:
 
 
 def changed_limits(
-    limits: Limits, changes: Mapping[str, object], *, known_models: Collection[str]
+    limits: Limits,
+    changes: Mapping[str, object],
+    *,
+    known_models: Collection[str],
+    model_id: str | None = None,
 ) -> Limits:
-    """`limits` with the named fields replaced, checked as a whole."""
-    return limits_from({**msgspec.to_builtins(limits), **changes}, known_models=known_models)
+    """`limits` with the named fields replaced, of one model where `model_id` is given, checked as
+    a whole. A model that is left with no limit of its own is named no more."""
+    if model_id is None:
+        return limits_from({**msgspec.to_builtins(limits), **changes}, known_models=known_models)
+    narrowed = msgspec.to_builtins(limits.models.get(model_id, ModelLimits()))
+    models = {**msgspec.to_builtins(limits.models), model_id: {**narrowed, **changes}}
+    changed = changed_limits(limits, {"models": models}, known_models=known_models)
+    kept = {name: own for name, own in changed.models.items() if own != ModelLimits()}
+    return msgspec.structs.replace(changed, models=kept)
 
 
 def _check_models(models: object) -> None:

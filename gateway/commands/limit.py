@@ -1,0 +1,106 @@
+"""`weir limit`: look at and change the limits of tenants and keys."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from gateway.commands.connection import Connection, connected
+from gateway.commands.output import show_one
+from gateway.domain.tenant import Limits
+
+SETTABLE = tuple(name for name in Limits.__struct_fields__ if name != "models")
+HELP = {
+    "max_sequences": "Sequences running at once.",
+    "tpm": "Tokens charged in any 60 s.",
+    "rpm": "Requests admitted in any 60 s.",
+    "max_queued": "Requests waiting at once.",
+    "max_wait_ms": "Longest wait in the queue, in milliseconds.",
+    "weight": "Share among tenants that wait, 1 to 1000.",
+    "monthly_budget": "In the tenant's currency; cannot be enforced yet.",
+    "max_prompt_tokens": "Longest prompt.",
+    "max_output_tokens": "Longest output.",
+    "data_policy": "self_hosted_only or hosted_allowed.",
+    "cache_isolation": "tenant or shared.",
+}
+
+
+@click.group()
+def limit() -> None:
+    """Limits of tenants and keys."""
+
+
+@limit.command()
+@click.argument("tenant_id", metavar="[TENANT]", required=False)
+@click.option("--key", "key_id", help="A key's own limits instead of a tenant's.")
+@connected
+def show(connection: Connection, tenant_id: str | None, key_id: str | None) -> None:
+    """The limits in force."""
+    _check_subject(tenant_id, key_id)
+    if key_id is not None:
+        limits = connection.run(lambda administration: administration.get_key_limits(key_id))
+    else:
+        found = str(tenant_id)
+        limits = connection.run(lambda administration: administration.get_tenant_limits(found))
+    _show(connection, limits)
+
+
+def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
+    for name in reversed(SETTABLE):
+        command = click.option("--" + name.replace("_", "-"), name, help=HELP[name])(command)
+    return command
+
+
+@limit.command("set")
+@click.argument("tenant_id", metavar="[TENANT]", required=False)
+@click.option("--key", "key_id", help="A key's own limits instead of a tenant's.")
+@click.option("--model", "model_id", help="Narrow this model only.")
+@_limit_options
+@connected
+def set_limits(
+    connection: Connection,
+    tenant_id: str | None,
+    key_id: str | None,
+    model_id: str | None,
+    **given: str | None,
+) -> None:
+    """Change the limits that are named and leave the others; `none` takes a limit away."""
+    _check_subject(tenant_id, key_id)
+    changes = {name: _value_of(text) for name, text in given.items() if text is not None}
+    if not changes:
+        raise click.UsageError("name at least one limit, such as --max-sequences 8")
+    if key_id is not None:
+        changed_key = connection.run(
+            lambda administration: administration.change_key_limits(
+                connection.actor, key_id, changes, model_id=model_id
+            )
+        )
+        _show(connection, changed_key.limits)
+        return
+    subject = str(tenant_id)
+    changed_tenant = connection.run(
+        lambda administration: administration.change_tenant_limits(
+            connection.actor, subject, changes, model_id=model_id
+        )
+    )
+    _show(connection, changed_tenant.limits)
+
+
+def _check_subject(tenant_id: str | None, key_id: str | None) -> None:
+    if (tenant_id is None) == (key_id is None):
+        raise click.UsageError("name a tenant, or a key with --key")
+
+
+def _value_of(text: str) -> object:
+    """What the text means; whether a limit may be so is checked where it is stored."""
+    if text == "none":
+        return None
+    if text.isascii() and text.removeprefix("-").isdigit():
+        return int(text)
+    return text
+
+
+def _show(connection: Connection, limits: Limits) -> None:
+    view: dict[str, Any] = msgspec.to_builtins(limits)
+    show_one(view, as_json=connection.as_json)
