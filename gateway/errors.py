@@ -25,6 +25,8 @@ class WeirError(Exception):
         self.message = message
         self.param = param
         self.retry_after_ms = retry_after_ms
+        self.headers: tuple[tuple[bytes, bytes], ...] = ()
+        """More headers of the answer, such as the limits that a refusal met."""
         if code is not None:
             self.code = code
 
@@ -95,6 +97,10 @@ class WorkerFailed(WeirError):
     """502: the engine failed before the first byte."""
 
     status, type, code = 502, "upstream_error", "worker_failed"
+
+
+class WorkerUnreachable(WorkerFailed):
+    """502: no connection to the engine could be made, or it was dropped before any answer."""
 
 
 class WorkerTimeout(WeirError):

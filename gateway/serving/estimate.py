@@ -20,6 +20,8 @@ class Estimate:
     tokenizer; otherwise it is an upper bound."""
 
     prompt_tokens: int
+    prompt_estimates: tuple[int, ...]
+    """Of each prompt; they sum to `prompt_tokens`."""
     exact: bool
     output_tokens: int
     """Expected output of all choices."""
@@ -67,6 +69,7 @@ async def estimate(
         expected = min(model.default_output_tokens, maximum)
     return Estimate(
         prompt_tokens=prompt_tokens,
+        prompt_estimates=tuple(counts),
         exact=exact,
         output_tokens=expected * request.sequences,
         output_is_maximum=request.max_tokens is not None,

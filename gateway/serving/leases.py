@@ -11,6 +11,7 @@ from collections import defaultdict
 from gateway.domain.admission import Demand, Granted, Refused, ScopeUse, scopes_of
 from gateway.errors import InvalidRequest, LimitReached, Overloaded
 from gateway.serving.authenticate import Caller
+from gateway.serving.limit_headers import limit_headers
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
 from gateway.telemetry import metrics
 
@@ -72,7 +73,9 @@ class Leases:
         self.reachable = True
         if isinstance(decision, Refused):
             metrics.REFUSALS.labels(kind=decision.kind.value).inc()
-            raise _refusal(decision)
+            refusal = _refusal(decision)
+            refusal.headers = tuple(limit_headers(decision.uses))
+            raise refusal
         return self._hold(lease, decision), decision.uses
 
     def _hold(self, lease: HeldLease, granted: Granted) -> HeldLease:

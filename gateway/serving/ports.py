@@ -158,6 +158,10 @@ class Fleet(Protocol):
         """The worker could not be reached or answered 5xx: not healthy until a probe succeeds."""
 
 
+class ClientGone(Exception):
+    """The client left before anything was admitted: there is nobody to answer."""
+
+
 class ClientConnection(Protocol):
     """The tenant's end of one request."""
 
@@ -169,7 +173,8 @@ class ClientConnection(Protocol):
         """Call back once when the client leaves; at once if it has."""
 
     async def body(self) -> bytes:
-        """The whole body. Raises RequestTooLarge, InvalidRequest where it takes too long."""
+        """The whole body. Raises RequestTooLarge, InvalidRequest where it takes too long,
+        ClientGone where it ends early."""
 
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...
 

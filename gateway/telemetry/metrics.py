@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from billing.domain.usage_record import UsageRecord
+
 _LATENCY_S = (
     0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4,
 )  # fmt: skip
@@ -34,3 +36,18 @@ METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Post
 UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
 WORKER_HEALTHY = Gauge("weir_worker_healthy", "1 while a worker is healthy.", ["worker"])
+
+
+def observe_ended(record: UsageRecord) -> None:
+    """Count an ended request."""
+    labels = {"model": record.model, "request_class": record.request_class}
+    ENDED.labels(**labels, outcome=record.outcome.value).inc()
+    TOKENS.labels(model=record.model, kind="prompt").inc(record.prompt_tokens)
+    TOKENS.labels(model=record.model, kind="cached_prompt").inc(record.cached_prompt_tokens)
+    TOKENS.labels(model=record.model, kind="output").inc(record.output_tokens)
+    if record.ttft_ms is not None:
+        TTFT.labels(**labels).observe(record.ttft_ms / 1000)
+    if record.tpot_us is not None:
+        TPOT.labels(**labels).observe(record.tpot_us / 1_000_000)
+    for flag in record.usage_flags:
+        USAGE_FLAGS.labels(flag=flag).inc()

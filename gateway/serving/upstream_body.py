@@ -1,0 +1,51 @@
+"""The body that a worker is sent for one choice of a request."""
+
+import hashlib
+import hmac
+
+import msgspec
+
+from gateway.domain.tenant import CacheIsolation, EngineKind, Tenant, Worker
+from gateway.wire.request import CompletionRequest, RawFields
+
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+
+
+def cache_salt(secret: str, tenant: Tenant) -> str | None:
+    """What keeps a tenant's prefix cache apart from every other's; None where it chose to share.
+
+    Shared prefix caches tell by their timing what others asked (CVE-2025-46570).
+    """
+    if tenant.limits.cache_isolation is CacheIsolation.SHARED:
+        return None
+    return hmac.new(secret.encode(), tenant.id.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def upstream_body(
+    request: CompletionRequest,
+    *,
+    worker: Worker,
+    prompt: int,
+    upstream_id: str,
+    max_tokens: int,
+    salt: str | None,
+) -> bytes:
+    """One choice as one stream: the tenant's fields, and the gateway's own over them."""
+    options = {"include_usage": True}
+    own: dict[str, object] = {
+        "model": request.model,
+        "stream": True,
+        "stream_options": options,
+        "max_tokens": max_tokens,
+    }
+    if worker.kind is EngineKind.SGLANG:
+        options["continuous_usage_stats"] = True
+        own["rid"] = upstream_id
+        if salt is not None:
+            own["cache_salt"] = salt
+    fields: RawFields = dict(request.forward)
+    if request.endpoint == "completions":
+        fields["prompt"] = request.prompts[prompt]
+    for name, value in own.items():
+        fields[name] = msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.json.encode(fields)
