@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from asyncpg import PostgresError
 from redis.asyncio import Redis
 from sqlalchemy import func, insert, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.adapters.revocations import Revocation, publish_revocation
@@ -98,13 +98,13 @@ class Store:
             revocation = Revocation(kind, subject_id, changed, self._now_ms())
             await publish_revocation(self._redis, revocation)
 
-    async def _bounded(self, work: Coroutine[Any, Any, Result]) -> Result:
+    async def _bounded(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Run a verb in a task of its own, which is left behind where it outlasts the deadline.
 
         Cancelling and waiting would not do: closing a connection to a server that has stopped
         answering takes seconds more.
         """
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(self._attempted(begin))
         self._under_way.add(task)
         task.add_done_callback(self._ended)
         try:
@@ -121,6 +121,16 @@ class Store:
         except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
             raise store_failure(error, committing=committing) from error
 
+    async def _attempted(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Begin again once where a pooled connection turns out to be dead: Postgres was restarted,
+        and what was lost with the connection had not been committed."""
+        try:
+            return await begin()
+        except DBAPIError as error:
+            if not error.connection_invalidated or asyncio.current_task() in self._committing:
+                raise
+        return await begin()
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
@@ -136,7 +146,7 @@ def verb(
     async def bounded(
         self: Verbs, /, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result:
-        return await self._bounded(method(self, *args, **kwargs))
+        return await self._bounded(lambda: method(self, *args, **kwargs))
 
     return bounded
 
