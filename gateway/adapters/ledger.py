@@ -119,6 +119,16 @@ class RedisLedger:
         scores = dict.fromkeys(tenant_ids, now_ms)
         await self._bounded(self._redis.zadd("weir:active", scores))
 
+    async def active_tenants(self, at_most: int) -> list[str]:
+        """Tenants that may hold something, the most recently active first."""
+        names = await self._bounded(self._redis.zrevrange("weir:active", 0, at_most - 1))
+        return [name.decode() for name in cast("list[bytes]", names)]
+
+    async def clock_ms(self) -> int:
+        """Redis's time, Unix ms."""
+        seconds, micros = cast("tuple[int, int]", await self._bounded(self._redis.time()))
+        return int(seconds) * 1000 + int(micros) // 1000
+
     async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
         """Reap every active tenant, unless another gateway did within `period_ms`.
 

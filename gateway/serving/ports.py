@@ -85,6 +85,9 @@ class Ledger(Protocol):
 
     async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None: ...
 
+    async def active_tenants(self, at_most: int) -> list[str]:
+        """Tenants that may hold something, the most recently active first."""
+
     async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int: ...
 
 

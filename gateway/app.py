@@ -1,0 +1,243 @@
+"""The composition root: builds a gateway of its parts and ends it in the right order."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from litestar import Litestar, Request, Response
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from gateway.adapters.directory import CachedDirectory
+from gateway.adapters.fleet import ProbedFleet
+from gateway.adapters.journal import Journal
+from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import connect_redis
+from gateway.adapters.sglang import HttpEngine
+from gateway.adapters.shipper import Shipper
+from gateway.adapters.tokenizer import WorkerTokenizer
+from gateway.administration import Administration
+from gateway.clock import SystemClock
+from gateway.domain.lease import Admitted
+from gateway.errors import ModelNotFound, WeirError
+from gateway.http.admin import admin_router
+from gateway.http.health import health_handlers
+from gateway.http.live import live_handler
+from gateway.http.problems import problem_response
+from gateway.http.v1 import MethodNotAllowed, openai_error, v1_handlers
+from gateway.serving.choices import Upstream
+from gateway.serving.completion import Completions, Policy
+from gateway.serving.condition import Watch
+from gateway.serving.leases import Leases
+from gateway.serving.live import LiveRequests
+from gateway.serving.ports import HeldLease, LedgerUnavailable
+from gateway.settings import Settings
+from gateway.telemetry import metrics
+
+_CLOCK_OFF_MS_MAX = 1_000
+_CLOCK_CHECK_S = 5.0
+_END_MS = 3_000
+_log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """All parts of one gateway. `open` recovers and connects, `close` drains and ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = SystemClock()
+        self.redis = connect_redis(settings.redis_url, timeout_ms=settings.redis_timeout_ms)
+        self.postgres = async_engine(settings.database_url, pool_size=4)
+        # Administration and shipping never wait for each other's connections.
+        self.shipping_postgres = async_engine(settings.database_url, pool_size=2)
+        self.directory = CachedDirectory(
+            self.postgres, redis=self.redis, poll_ms=settings.directory_poll_ms
+        )
+        self.ledger = RedisLedger(
+            self.redis, ttl_ms=settings.lease_ttl_ms, timeout_ms=settings.redis_timeout_ms
+        )
+        self.leases = Leases(self.ledger, self.clock, renew_ms=settings.lease_renew_ms)
+        self.engine = HttpEngine(
+            connect_timeout_ms=settings.connect_timeout_ms,
+            abort_drain_ms=settings.abort_drain_ms,
+        )
+        self.fleet = ProbedFleet(self.directory, self.engine, self.clock)
+        self.live = LiveRequests(
+            self.clock,
+            first_event_timeout_ms=settings.first_event_timeout_ms,
+            stall_timeout_ms=settings.stall_timeout_ms,
+            stream_ms_max=settings.stream_ms_max,
+            slow_reader_ms_max=settings.slow_reader_ms_max,
+        )
+        self.journal: Journal
+        self.shipper: Shipper
+        self.watch: Watch
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Recover the journal, load the directory, start what runs behind the requests.
+
+        Raises JournalUnusable, StoreUnavailable: a gateway that cannot see its stores at the start
+        does not start.
+        """
+        settings = self.settings
+        self.journal = await Journal.open(
+            settings.journal_dir, segment_bytes=settings.journal_segment_bytes
+        )
+        self.shipper = Shipper(
+            self.shipping_postgres,
+            self.journal,
+            interval_ms=settings.shipper_interval_ms,
+            batch_rows=settings.shipper_batch_rows,
+            retention_hours=settings.journal_retention_hours,
+        )
+        self.watch = Watch(
+            directory=self.directory,
+            leases=self.leases,
+            journal=self.journal,
+            fleet=self.fleet,
+            metering_lag_s=lambda: self.shipper.lag_seconds,
+            directory_stale_ms_max=settings.directory_stale_ms_max,
+        )
+        await self.directory.start()
+        await self.leases.release_lost([_lost_lease(lost) for lost in self.journal.recovered.lost])
+        await self.fleet.probe_all()
+        self.shipper.start()
+        for loop in (
+            self.leases.run(),
+            self.fleet.run(),
+            self.live.run(),
+            self._watch_clock(),
+        ):
+            self._start(loop)
+
+    def _start(self, loop: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(loop)
+        task.add_done_callback(_log_end)
+        self._tasks.append(task)
+
+    async def _watch_clock(self) -> None:
+        """A gateway whose clock is off Redis's would put requests into wrong periods."""
+        while True:
+            with contextlib.suppress(LedgerUnavailable):
+                off_ms = abs(await self.ledger.clock_ms() - self.clock.now_ms())
+                self.watch.clock_off = off_ms > _CLOCK_OFF_MS_MAX
+            await asyncio.sleep(_CLOCK_CHECK_S)
+
+    async def close(self) -> None:
+        """What still runs ends with an explicit error and is recorded; then all is shipped."""
+        self.watch.draining = True
+        self.live.stop_all()
+        await self.live.wait_empty(_END_MS)
+        await self.shipper.drain(_END_MS)
+        await self.shipper.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.fleet.aclose()
+        await self.directory.stop()
+        await self.engine.aclose()
+        await self.journal.close()
+        await self.redis.aclose()
+        await self.postgres.dispose()
+        await self.shipping_postgres.dispose()
+
+    def refresh_gauges(self) -> None:
+        """Set the gauges that are read rather than counted."""
+        condition = self.watch.condition()
+        words = {*condition.unready, *condition.degraded}
+        for part in ("journal", "redis", "clock", "directory", "postgres", "metering", "workers"):
+            metrics.DEGRADED.labels(part=part).set(part in words)
+        metrics.JOURNAL_FAILING.set(self.journal.failing)
+        metrics.METERING_LAG.set(self.shipper.lag_seconds)
+        metrics.UNSHIPPED.set(self.shipper.unshipped_records)
+        metrics.UNSETTLED.set(self.leases.unsettled)
+        for view in self.fleet.views():
+            metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
+
+
+def _lost_lease(lost: Admitted) -> HeldLease:
+    key, model = f"key:{lost.api_key_id}", f"model:{lost.model}"
+    return HeldLease(
+        request_id=lost.request_id.hex,
+        tenant_id=lost.tenant_id,
+        key_id=lost.api_key_id,
+        model=lost.model,
+        sequences=lost.sequences,
+        reserved_tokens=lost.reserved_tokens,
+        second=0,
+        scope_names=("tenant", key, model, f"{key}/{model}"),
+    )
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("a background loop ended: %s", type(task.exception()).__name__)
+
+
+def create_app(gateway: Gateway) -> Litestar:
+    """The HTTP application of a gateway that is opened and closed with it."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        yield
+        await gateway.close()
+
+    administration = Administration(gateway.postgres, redis=gateway.redis)
+    completions = Completions(
+        directory=gateway.directory,
+        tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
+        leases=gateway.leases,
+        journal=gateway.journal,
+        upstream=Upstream(gateway.engine, gateway.fleet, gateway.clock),
+        live=gateway.live,
+        clock=gateway.clock,
+        policy=Policy(
+            directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
+            keepalive_ms=gateway.settings.keepalive_ms,
+            cache_salt_secret=gateway.settings.cache_salt_secret,
+            show_worker_header=gateway.settings.show_worker_header,
+        ),
+    )
+    return Litestar(
+        route_handlers=[
+            *v1_handlers(
+                completions=completions,
+                directory=gateway.directory,
+                ledger=gateway.ledger,
+                clock=gateway.clock,
+                settings=gateway.settings,
+            ),
+            *health_handlers(gateway.watch.condition, gateway.refresh_gauges),
+            admin_router(
+                administration,
+                more=[
+                    live_handler(gateway.directory, gateway.ledger, gateway.fleet, gateway.watch)
+                ],
+            ),
+        ],
+        exception_handlers={Exception: _answer_exception},
+        lifespan=[lifespan],
+        openapi_config=OpenAPIConfig(
+            title="Weir", version="0.1.0", path="/", render_plugins=[JsonRenderPlugin()]
+        ),
+        logging_config=None,
+    )
+
+
+def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """OpenAI's error object below `/v1`, a problem elsewhere."""
+    if not request.scope["path"].startswith("/v1"):
+        return problem_response(request, error)
+    if isinstance(error, WeirError):
+        return openai_error(error)
+    status = getattr(error, "status_code", 500)
+    if status == 404:
+        return openai_error(ModelNotFound("there is no such endpoint", code="not_found"))
+    if status == 405:
+        return openai_error(MethodNotAllowed("this endpoint does not take that method"))
+    _log.error("unforeseen %s on /v1", type(error).__name__)
+    return openai_error(WeirError("the gateway failed on this request"))

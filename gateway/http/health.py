@@ -1,0 +1,38 @@
+"""`/healthz`, `/readyz`, `/metrics`: does the process live, does it serve, what has it counted."""
+
+from collections.abc import Callable
+
+from litestar import Response, get
+from litestar.types import ControllerRouterHandler
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from gateway.serving.condition import Condition
+
+
+def health_handlers(
+    condition: Callable[[], Condition], refresh_gauges: Callable[[], None]
+) -> list[ControllerRouterHandler]:
+    """The three handlers. `condition` is what is degraded now."""
+
+    @get("/healthz", include_in_schema=False)
+    async def healthz() -> dict[str, str]:
+        """The process lives."""
+        return {"status": "ok"}
+
+    @get("/readyz", include_in_schema=False)
+    async def readyz() -> Response[dict[str, object]]:
+        """200 where requests are served, 503 where they are not; names what is degraded."""
+        now = condition()
+        status = "not_ready" if now.unready else "degraded" if now.degraded else "ready"
+        return Response(
+            {"status": status, "degraded": [*now.unready, *now.degraded]},
+            status_code=503 if now.unready else 200,
+        )
+
+    @get("/metrics", include_in_schema=False)
+    async def metrics() -> Response[bytes]:
+        """Prometheus' text format."""
+        refresh_gauges()
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    return [healthz, readyz, metrics]

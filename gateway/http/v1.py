@@ -1,0 +1,113 @@
+"""OpenAI's endpoints.
+
+The two that stream are plain ASGI handlers: the answer is written as it comes, and the connection
+is watched from the moment the body is read.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from litestar import Request, Response, asgi, get
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import ControllerRouterHandler, Receive, Scope, Send
+
+from gateway.errors import WeirError
+from gateway.http.connection import AsgiConnection
+from gateway.serving.answer import answer_error
+from gateway.serving.authenticate import Caller, authenticate, usable_models
+from gateway.serving.completion import Completions
+from gateway.serving.limits_view import limits_view
+from gateway.serving.ports import Clock, Directory, Ledger
+from gateway.settings import Settings
+from gateway.wire.error_body import error_json, retry_headers
+from gateway.wire.request import Endpoint
+
+
+class MethodNotAllowed(WeirError):
+    """405 on `/v1`."""
+
+    status, type, code = 405, "invalid_request_error", "invalid_value"
+
+
+def client_ip(scope: Mapping[str, Any]) -> str | None:
+    """The peer's address as the server saw it; forwarded headers are not believed."""
+    client = scope.get("client")
+    return client[0] if client else None
+
+
+def completion_handler(
+    path: str, endpoint: Endpoint, completions: Completions, clock: Clock, settings: Settings
+) -> ASGIRouteHandler:
+    """The ASGI handler of one of the streaming endpoints."""
+
+    @asgi(path, copy_scope=False)
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        connection = AsgiConnection(
+            scope,
+            receive,
+            send,
+            clock,
+            body_bytes_max=settings.body_bytes_max,
+            body_read_ms_max=settings.body_read_ms_max,
+        )
+        if scope.get("method") != "POST":
+            await answer_error(
+                connection, MethodNotAllowed(f"{path} takes POST"), [(b"allow", b"POST")]
+            )
+            return
+        await completions.serve(endpoint, dict(scope["headers"]), client_ip(scope), connection)
+
+    return serve
+
+
+def v1_handlers(
+    *,
+    completions: Completions,
+    directory: Directory,
+    ledger: Ledger,
+    clock: Clock,
+    settings: Settings,
+) -> list[ControllerRouterHandler]:
+    """All handlers below `/v1`."""
+
+    def caller_of(request: Request[Any, Any, Any]) -> Caller:
+        return authenticate(
+            {name.encode(): value.encode() for name, value in request.headers.items()},
+            client_ip(request.scope),
+            directory,
+            now_ms=clock.now_ms(),
+            directory_stale_ms_max=settings.directory_stale_ms_max,
+        )
+
+    @get("/v1/models")
+    async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
+        """The models that the key may use."""
+        models = [_model_view(model.id) for model in usable_models(caller_of(request), directory)]
+        return {"object": "list", "data": models}
+
+    @get("/v1/limits")
+    async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
+        """Limits and use now."""
+        return await limits_view(caller_of(request), ledger)
+
+    return [
+        completion_handler("/v1/chat/completions", "chat", completions, clock, settings),
+        completion_handler("/v1/completions", "completions", completions, clock, settings),
+        list_models,
+        get_limits,
+    ]
+
+
+def _model_view(model_id: str) -> dict[str, object]:
+    return {"id": model_id, "object": "model", "created": 0, "owned_by": "weir"}
+
+
+def openai_error(error: WeirError) -> Response[bytes]:
+    """A WeirError as a Litestar response in OpenAI's shape."""
+    headers = {name.decode(): value.decode() for name, value in retry_headers(error)}
+    return Response(
+        error_json(error),
+        status_code=error.status,
+        media_type="application/json",
+        headers=headers,
+    )

@@ -1,0 +1,78 @@
+"""`weir serve`: one production gateway."""
+
+import asyncio
+import signal
+
+import click
+import uvicorn
+import uvloop
+
+from gateway.adapters.journal import JournalUnusable
+from gateway.app import Gateway, create_app
+from gateway.errors import WeirError
+from gateway.http.header_limit import limited_protocol
+from gateway.settings import Settings, SettingsError, load_settings
+from gateway.telemetry.logs import configure_logging
+
+_AFTER_GRACE_S = 5
+
+
+class _Server(uvicorn.Server):
+    """Tells the gateway as soon as a stop is asked for, so that `/readyz` turns at once and what
+    still streams at the end of the grace time ends with an explicit error."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        if not self._gateway.watch.draining:
+            self._gateway.watch.draining = True
+            grace_s = self._gateway.settings.shutdown_grace_ms / 1000
+            loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(loop.call_later, grace_s, self._gateway.live.stop_all)
+        super().handle_exit(sig, None)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise SettingsError("WEIR_LISTEN must be host:port")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ':8080' means every address
+
+
+async def _serve(settings: Settings) -> int:
+    host, port = _address(settings.listen)
+    gateway = Gateway(settings)
+    try:
+        await gateway.open()
+    except (JournalUnusable, WeirError) as error:
+        click.echo(f"weir: {error}", err=True)
+        return 1
+    config = uvicorn.Config(
+        create_app(gateway),
+        host=host,
+        port=port,
+        http=limited_protocol(settings.header_bytes_max),
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=settings.shutdown_grace_ms // 1000 + _AFTER_GRACE_S,
+    )
+    server = _Server(config, gateway)
+    await server.serve()
+    return 0 if server.started else 1
+
+
+@click.command()
+def serve() -> int:
+    """One production gateway, configured by environment (WEIR_DATABASE_URL, WEIR_REDIS_URL,
+    WEIR_JOURNAL_DIR, WEIR_LISTEN, ...)."""
+    settings = load_settings()
+    configure_logging()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    return uvloop.run(_serve(settings))

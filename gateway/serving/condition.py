@@ -1,0 +1,62 @@
+"""What of a gateway is degraded. Each word has a row in `docs/architecture.md`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.serving.leases import Leases
+from gateway.serving.ports import Directory, Fleet, UsageJournal
+
+POSTGRES_AWAY_MS = 2_000
+METERING_LATE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Words of what stops new requests, and of what only ails."""
+
+    unready: tuple[str, ...]
+    degraded: tuple[str, ...]
+
+
+class Watch:
+    """Reads the condition of a gateway's parts."""
+
+    def __init__(
+        self,
+        *,
+        directory: Directory,
+        leases: Leases,
+        journal: UsageJournal,
+        fleet: Fleet,
+        metering_lag_s: Callable[[], float],
+        directory_stale_ms_max: int,
+    ) -> None:
+        self._directory = directory
+        self._leases = leases
+        self._journal = journal
+        self._fleet = fleet
+        self._metering_lag_s = metering_lag_s
+        self._directory_stale_ms_max = directory_stale_ms_max
+        self.draining = False
+        self.clock_off = False
+
+    def condition(self) -> Condition:
+        """The condition now."""
+        models = {view.worker.model for view in self._fleet.views()}
+        served = {view.worker.model for view in self._fleet.views() if view.healthy}
+        unready = (
+            ("draining", self.draining),
+            ("journal", self._journal.failing),
+            ("redis", not self._leases.reachable),
+            ("clock", self.clock_off),
+            ("directory", self._directory.age_ms > self._directory_stale_ms_max),
+        )
+        degraded = (
+            ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),
+            ("metering", self._metering_lag_s() > METERING_LATE_S),
+            ("workers", not models or models != served),
+        )
+        return Condition(
+            tuple(word for word, true in unready if true),
+            tuple(word for word, true in degraded if true),
+        )
