@@ -83,12 +83,12 @@ def check_worker(worker: Worker) -> Worker:
     """A worker that can be reached by HTTP; `url` carries neither `/v1` nor a query."""
     if not WORKER_ID.fullmatch(worker.id):
         raise _wrong("id", "1 to 127 of letters, digits and . _ : -")
-    parts = urlsplit(worker.url)
     try:
-        port_valid = parts.port is None or parts.port > 0
+        parts = urlsplit(worker.url)
+        reachable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        port_valid = False
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_valid:
+        reachable = False
+    if not reachable:
         raise _wrong("url", "an http:// or https:// address")
     if parts.query or parts.fragment or parts.username or parts.password:
         raise _wrong("url", "an address without query, fragment or credentials")

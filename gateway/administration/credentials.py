@@ -32,7 +32,7 @@ def new_id(kind: str) -> str:
 
 def digest_of(secret: str) -> bytes:
     """The SHA-256 that stands for a secret. No salt or stretching: it holds 256 random bits."""
-    return hashlib.sha256(secret.encode()).digest()
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
 def check_given_secret(secret: str, *, prefix: str = "") -> str:
