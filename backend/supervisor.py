@@ -86,6 +86,7 @@ class _Kept:
     child: subprocess.Popen[bytes] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
     ready: bool = False
+    served_pid: int | None = None
     keeper: asyncio.Task[None] | None = None
 
 
@@ -124,9 +125,10 @@ class Supervisor:
             one.keeper = asyncio.create_task(self._keep(one), name=f"keep {one.service.name}")
 
     def pid(self, name: str) -> int | None:
-        """The service's process id; None where it is not serving."""
+        """The id of the process that serves, or served last; None where there is no such service
+        or it has never served."""
         one = self._kept.get(name)
-        return one.child.pid if one is not None and one.child is not None and one.ready else None
+        return None if one is None else one.served_pid
 
     def hurry(self) -> None:
         """Make a `stop`, present or later, wait for nobody: kill what may be killed safely."""
@@ -145,8 +147,8 @@ class Supervisor:
                 one.ready = False
                 one.exited.set()
 
-    async def _bring_up(self, one: _Kept) -> int:
-        """Start a service and return its process id once it serves. Raises StartFailed, leaving no process."""
+    async def _bring_up(self, one: _Kept) -> None:
+        """Start a service and return once it serves. Raises StartFailed, leaving no process."""
         service = one.service
         try:
             launch = service.launch()
@@ -169,7 +171,7 @@ class Supervisor:
                 f"{service.name} ended with {_ending(child)}; {last_words(launch.log_path)}"
             )
         one.ready = True
-        return child.pid
+        one.served_pid = child.pid
 
     async def _keep(self, one: _Kept) -> None:
         """Start a service again whenever it ends, for ever."""
@@ -188,11 +190,11 @@ class Supervisor:
                 self._say(f"{service.name} starts again in {pause_s:.0f} s")
             await asyncio.sleep(pause_s)
             try:
-                pid = await self._bring_up(one)
+                await self._bring_up(one)
             except StartFailed as error:
                 self._say(str(error))
                 continue
-            self._say(f"{service.name} serves again, process {pid}")
+            self._say(f"{service.name} serves again, process {one.served_pid}")
             self._on_change()
 
     async def _end(self, one: _Kept) -> None:
@@ -231,7 +233,7 @@ async def _until_ready(service: Service, exited: asyncio.Event) -> None:
         pause_s = min(pause_s * 1.2, PROBE_PAUSE_S_MAX)
 
 
-async def _failure_of(start: Awaitable[int]) -> StartFailed | None:
+async def _failure_of(start: Awaitable[None]) -> StartFailed | None:
     """What became of a start, so that the others started beside it are not cut short."""
     try:
         await start

@@ -1,0 +1,83 @@
+"""What `weir dev` writes through Administration: tenants, keys and users once, the fleet each time.
+
+What exists is left as it is: an administrator may have suspended the tenant, revoked the key or
+disabled the user since.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from backend.embedded.data_dir import write_private
+from gateway.administration import Administration
+from gateway.dev_secrets import TENANTS, DevSecrets
+from gateway.domain.tenant import Model, Worker
+from gateway.errors import Conflict, NotFound
+
+ACTOR = "weir dev"
+HINT_CHARACTERS = 4
+
+
+async def seed(administration: Administration, secrets: DevSecrets) -> None:
+    """Create what is missing of the tenants without limits, their keys, and the users."""
+    for tenant_id, keys in secrets.tenants.items():
+        with suppress(Conflict):
+            await administration.create_tenant(ACTOR, tenant_id, TENANTS.get(tenant_id, tenant_id))
+        for request_class, secret in keys.items():
+            with suppress(Conflict):  # in use or used once: revoked, it stays revoked
+                await administration.create_key(
+                    ACTOR, tenant_id, request_class, request_class, secret=secret
+                )
+    for role, user in secrets.users.items():
+        with suppress(Conflict):
+            await administration.create_user(ACTOR, user.email, role, user.password)
+        # Another data directory may have given the same user of this database a token before.
+        name = f"{ACTOR} {user.token[-HINT_CHARACTERS:]}"
+        with suppress(Conflict):
+            await administration.issue_token(ACTOR, user.email, name, secret=user.token)
+
+
+async def register_fleet(
+    administration: Administration,
+    models: Sequence[Model],
+    workers: Sequence[Worker],
+    *,
+    record: Path,
+) -> None:
+    """Register the models that are missing, and the workers; remove those of an earlier start.
+
+    `record` keeps the ids of the workers registered here: others are an administrator's own.
+    """
+    known = {model.id: model for model in await _known_models(administration)}
+    for model in models:
+        if model.id not in known or known[model.id].context_tokens != model.context_tokens:
+            await administration.register_model(ACTOR, model)
+    ids = [worker.id for worker in workers]
+    before = _recorded(record)
+    # Written first with both: a start that is cut short leaves none behind unrecorded.
+    write_private(record, msgspec.json.encode(sorted({*before, *ids})))
+    for worker in workers:
+        await administration.register_worker(ACTOR, worker)
+    for worker_id in before - set(ids):
+        with suppress(NotFound):
+            await administration.remove_worker(ACTOR, worker_id)
+    write_private(record, msgspec.json.encode(ids))
+
+
+async def _known_models(administration: Administration) -> Collection[Model]:
+    models: list[Model] = []
+    page = await administration.list_models()
+    models.extend(page.items)
+    while page.next_cursor is not None:
+        page = await administration.list_models(cursor=page.next_cursor)
+        models.extend(page.items)
+    return models
+
+
+def _recorded(record: Path) -> set[str]:
+    try:
+        return set(msgspec.json.decode(record.read_bytes(), type=list[str]))
+    except (FileNotFoundError, msgspec.DecodeError):
+        return set()
