@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
-from litestar import Litestar, Request, Response
+from litestar import Litestar, Request, Response, get
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
@@ -218,14 +218,21 @@ def create_app(gateway: Gateway) -> Litestar:
                     live_handler(gateway.directory, gateway.ledger, gateway.fleet, gateway.watch)
                 ],
             ),
+            openapi_document,
         ],
         exception_handlers={Exception: _answer_exception},
         lifespan=[lifespan],
         openapi_config=OpenAPIConfig(
-            title="Weir", version="0.1.0", path="/", render_plugins=[JsonRenderPlugin()]
+            title="Weir", version="0.1.0", path="/schema", render_plugins=[JsonRenderPlugin()]
         ),
         logging_config=None,
     )
+
+
+@get("/openapi.json", include_in_schema=False)
+async def openapi_document(request: Request[Any, Any, Any]) -> dict[str, Any]:
+    """The API as an OpenAPI document."""
+    return request.app.openapi_schema.to_schema()
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
