@@ -94,8 +94,11 @@ def _poison_reason(error: DBAPIError) -> str | None:
     cause = getattr(error.orig, "__cause__", None)
     if not isinstance(code, str) or not code.startswith(POISON_CLASSES):
         return None
-    constraint = getattr(cause, "constraint_name", None)
-    return f"{code} {constraint}" if constraint else code
+    blamed = getattr(cause, "constraint_name", None) or getattr(cause, "column_name", None)
+    if code.startswith("23") and blamed is None:
+        # A partition that came or went under the statement: the same row fits the next time.
+        return None
+    return f"{code} {blamed}" if blamed else code
 
 
 def _letter(row: JournaledRecord, reason: str) -> DeadLetter:

@@ -161,11 +161,13 @@ CREATE INDEX usage_dead_letter_open_idx ON usage_dead_letter (created_at) WHERE 
 """,
 )
 
-# The default partition is a net: what fell into it moves to its own month once that is made. It is
-# locked first, so that no row falls in between the move and the attachment.
+# The default partition is a net: what fell into it moves to its own month once that is made. Both
+# parents are locked first, in the order in which a shipment writes them: a row that was on its way
+# into the net would otherwise fail once its month is attached. Where a long report holds them, this
+# gives up rather than make the shipments wait, and is tried again later.
 ENSURE_PARTITIONS = """
 CREATE FUNCTION ensure_usage_partitions(months_ahead integer) RETURNS integer
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
     parent text;
     partition text;
@@ -185,7 +187,7 @@ BEGIN
             CONTINUE WHEN to_regclass(partition) IS NOT NULL;
             month_start := first_day AT TIME ZONE 'UTC';
             month_end := (first_day + interval '1 month') AT TIME ZONE 'UTC';
-            EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', net);
+            LOCK TABLE usage_record, usage_attempt IN SHARE ROW EXCLUSIVE MODE;
             EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', partition, parent);
             EXECUTE format(
                 'WITH moved AS ('

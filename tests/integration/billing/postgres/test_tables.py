@@ -1,0 +1,50 @@
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import CheckConstraint, Connection, inspect
+
+from billing.postgres.tables import metadata
+from gateway.adapters.postgres import async_engine
+
+
+async def test_the_tables_in_code_are_those_in_the_database(database_url: str) -> None:
+    """billing.postgres.tables describes what revision 0002 makes, to the type and index."""
+
+    def differences(connection: Connection) -> list[object]:
+        def is_ours(name: str | None, kind: str, _parents: object) -> bool:
+            return kind != "table" or name in metadata.tables
+
+        context = MigrationContext.configure(
+            connection, opts={"compare_server_default": True, "include_name": is_ours}
+        )
+        return list(compare_metadata(context, metadata))
+
+    engine = async_engine(database_url, pooled=False)
+    async with engine.connect() as db:
+        assert await db.run_sync(differences) == []
+    await engine.dispose()
+
+
+async def test_the_checks_in_code_are_those_in_the_database(database_url: str) -> None:
+    """Alembic does not compare checks, so their names are compared here."""
+
+    def names(connection: Connection) -> dict[str, set[str | None]]:
+        inspector = inspect(connection)
+        return {
+            table: {each["name"] for each in inspector.get_check_constraints(table)}
+            for table in metadata.tables
+        }
+
+    engine = async_engine(database_url, pooled=False)
+    async with engine.connect() as db:
+        found = await db.run_sync(names)
+    await engine.dispose()
+    assert found == {
+        name: {
+            str(each.name).replace(f"{name}_{name}", name)
+            if str(each.name).startswith(name)
+            else f"{name}_{each.name}_check"
+            for each in table.constraints
+            if isinstance(each, CheckConstraint)
+        }
+        for name, table in metadata.tables.items()
+    }

@@ -1,0 +1,172 @@
+from pathlib import Path
+
+import pytest
+from usage_examples import FailingStorage, a_record, an_admission
+
+from billing.domain.usage_record import UsageRecord
+from gateway.adapters.journal.backlog import Backlog, Batch
+from gateway.adapters.journal.batch import Append, Durable
+from gateway.adapters.journal.committer import Committer
+from gateway.adapters.journal.entries import encode_body
+from gateway.adapters.journal.identity import begin_boot, read_identity
+from gateway.adapters.journal.segment import list_segments
+
+
+class Book:
+    """A journal written by hand, without its thread."""
+
+    def __init__(self, directory: Path, *, segment_bytes: int = 1 << 20) -> None:
+        self.directory = directory
+        self.segment_bytes = segment_bytes
+        self.records: list[UsageRecord] = []
+        self.reopen()
+
+    def reopen(self) -> None:
+        identity = begin_boot(
+            self.directory, FailingStorage(), found=read_identity(self.directory), now_ms=1000
+        )
+        self.committer = Committer(
+            self.directory, FailingStorage(), identity, segment_bytes=self.segment_bytes
+        )
+        self.committer.begin((), now_ms=1000)
+
+    @property
+    def durable(self) -> Durable:
+        return self.committer.durable
+
+    def serve(self, count: int) -> None:
+        """So many requests from admission to end."""
+        for _ in range(count):
+            admission = an_admission()
+            record = a_record(admission)
+            self.records.append(record)
+            for append in (
+                Append(admission.request_id, encode_body(admission), admission),
+                Append(record.request_id, encode_body(record), None),
+            ):
+                self.committer.commit([append])
+
+
+def shipped_by(backlog: Backlog, rows_max: int = 1000) -> list[Batch]:
+    """Everything, batch by batch, each accepted."""
+    batches = []
+    while (batch := backlog.read(rows_max)) is not None:
+        batches.append(batch)
+        backlog.accept(batch)
+    return batches
+
+
+def records_of(batches: list[Batch]) -> list[UsageRecord]:
+    return [entry.body for batch in batches for entry in batch.ended]
+
+
+def sought(book: Book, shipped: dict[int, int] | None = None) -> Backlog:
+    backlog = Backlog(book)
+    backlog.seek(shipped or {})
+    return backlog
+
+
+def test_everything_is_read_once_in_order(tmp_path: Path) -> None:
+    """Over segments and boots, every record comes exactly once, and the counts add up."""
+    book = Book(tmp_path, segment_bytes=6000)
+    book.serve(20)
+    book.committer.seal()
+    book.reopen()
+    book.serve(15)
+    assert len(list_segments(tmp_path)) > 4
+    backlog = sought(book)
+    assert backlog.count() == 70
+    batches = shipped_by(backlog, rows_max=7)
+    assert records_of(batches) == book.records
+    assert all(len(batch.ended) <= 7 for batch in batches)
+    assert all(
+        batch.seq - batch.first_seq == batch.admitted_count + len(batch.ended) + batch.missing_count
+        for batch in batches
+    )
+    assert backlog.count() == 0
+    assert backlog.place == (book.durable.key.boot, book.durable.seq)
+
+
+def test_reading_again_without_accepting_is_the_same(tmp_path: Path) -> None:
+    """A batch that could not be shipped is read again as it was."""
+    book = Book(tmp_path)
+    book.serve(5)
+    backlog = sought(book)
+    assert backlog.read(3) == backlog.read(3)
+
+
+@pytest.mark.parametrize("done", [0, 1, 7, 30, 39, 40])
+def test_a_restart_goes_on_after_the_watermark(tmp_path: Path, done: int) -> None:
+    """Whatever number Postgres has, exactly the records after it follow."""
+    book = Book(tmp_path, segment_bytes=6000)
+    book.serve(20)
+    batches = shipped_by(sought(book, {book.durable.key.boot: done}))
+    assert records_of(batches) == book.records[done // 2 :]
+
+
+def test_a_boot_that_is_shipped_is_passed_over(tmp_path: Path) -> None:
+    """An earlier boot whose watermark is at its end is not read again."""
+    book = Book(tmp_path)
+    book.serve(4)
+    first = book.durable
+    book.committer.seal()
+    book.reopen()
+    book.serve(2)
+    batches = shipped_by(sought(book, {first.key.boot: first.seq}))
+    assert records_of(batches) == book.records[4:]
+    assert {batch.boot for batch in batches} == {book.durable.key.boot}
+
+
+def test_what_comes_later_is_found(tmp_path: Path) -> None:
+    """At the end there is nothing, and then what was written meanwhile, also in a new segment."""
+    book = Book(tmp_path, segment_bytes=3000)
+    backlog = sought(book)
+    assert backlog.read(100) is None
+    for _ in range(6):
+        book.serve(3)
+        shipped_by(backlog)
+        assert backlog.place == (book.durable.key.boot, book.durable.seq)
+
+
+def test_a_damaged_record_is_counted_as_missing(tmp_path: Path) -> None:
+    """A record that the disk has lost leaves a number that is accounted for, and the rest comes."""
+    book = Book(tmp_path)
+    book.serve(5)
+    path = book.durable.key.path(tmp_path)
+    data = bytearray(path.read_bytes())
+    place = data.find(str(book.records[2].request_id).encode())
+    place = data.find(str(book.records[2].request_id).encode(), place + 1)
+    data[place] ^= 1
+    path.write_bytes(bytes(data))
+    backlog = sought(book)
+    batches = shipped_by(backlog)
+    assert records_of(batches) == book.records[:2] + book.records[3:]
+    assert sum(batch.missing_count for batch in batches) == 1
+    assert backlog.damaged_stretches == 1
+    assert backlog.place[1] == 10
+
+
+def test_a_record_of_another_version_is_handed_on(tmp_path: Path) -> None:
+    """What this version cannot read is kept whole under its number, and the rest comes."""
+    book = Book(tmp_path)
+    book.serve(1)
+    stranger = an_admission()
+    book.committer.commit([Append(stranger.request_id, b"\xa3new", None)])
+    book.serve(1)
+    batches = shipped_by(sought(book))
+    assert records_of(batches) == book.records
+    unreadable = [each for batch in batches for each in batch.unreadable]
+    assert [each.source for each in unreadable] == [f"{book.durable.key.boot}:3"]
+    assert b"\xa3new" in unreadable[0].payload
+
+
+def test_a_segment_that_is_gone_is_accounted_for(tmp_path: Path) -> None:
+    """A file that someone removed leaves a gap of known size, not a halt."""
+    book = Book(tmp_path, segment_bytes=4000)
+    book.serve(20)
+    keys = list_segments(tmp_path)
+    keys[1].path(tmp_path).unlink()
+    batches = shipped_by(sought(book))
+    missing = sum(batch.missing_count for batch in batches)
+    assert missing > 0
+    assert sum(batch.admitted_count + len(batch.ended) for batch in batches) == 40 - missing
