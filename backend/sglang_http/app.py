@@ -1,0 +1,177 @@
+"""The HTTP application over an engine."""
+
+import logging
+
+import msgspec
+from litestar import Litestar, Request, Response, get, post
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
+from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler, asgi, delete, route
+from litestar.types import Receive, Scope, Send
+
+from backend.sglang_http import descriptions, metrics
+from backend.sglang_http.engine import Engine, Prompt
+from backend.sglang_http.faults import Fault
+from backend.sglang_http.planning import plain_messages
+from backend.sglang_http.refusals import Refused
+from backend.sglang_http.serving import (
+    CompletionEndpoint,
+    plan_chat_body,
+    plan_completion_body,
+)
+from backend.sglang_http.wire import AbortBody, TokenizeBody, decode
+
+logger = logging.getLogger(__name__)
+
+Asked = Request[object, object, State]
+FLUSHED = (
+    b"Cache flushed.\nPlease check backend logs for more details. (When there are running or "
+    b"waiting requests, the operation will not be performed.)\n"
+)
+
+
+def create_app(engine: Engine) -> Litestar:
+    """SGLang's HTTP, as a gateway uses it, and Weir's own ledger, over one engine."""
+    handlers = [*_completion_routes(engine), *_description_routes(engine), *_control_routes(engine)]
+    return Litestar(
+        route_handlers=handlers,
+        openapi_config=None,
+        exception_handlers={
+            Refused: _refused,
+            HTTPException: _http_error,
+            Exception: _unexpected,
+        },
+    )
+
+
+def _completion_routes(engine: Engine) -> list[ASGIRouteHandler]:
+    chat = CompletionEndpoint(engine, plan_chat_body, chat=True)
+    text = CompletionEndpoint(engine, plan_completion_body, chat=False)
+
+    @asgi("/v1/chat/completions", copy_scope=False)
+    async def chat_completions(scope: Scope, receive: Receive, send: Send) -> None:
+        await chat(scope, receive, send)
+
+    @asgi("/v1/completions", copy_scope=False)
+    async def completions(scope: Scope, receive: Receive, send: Send) -> None:
+        await text(scope, receive, send)
+
+    return [chat_completions, completions]
+
+
+def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
+    @get("/v1/models")
+    async def models() -> Response[bytes]:
+        return _json(descriptions.models(engine))
+
+    @get("/v1/loads")
+    async def loads() -> Response[bytes]:
+        return _json(descriptions.loads(engine))
+
+    @get(["/server_info", "/get_server_info"])
+    async def server_info() -> Response[bytes]:
+        return _json(descriptions.server_info(engine))
+
+    @get(["/model_info", "/get_model_info"])
+    async def model_info() -> Response[bytes]:
+        return _json(descriptions.model_info(engine))
+
+    @get(["/ready", "/health", "/health_generate"])
+    async def ready() -> Response[bytes]:
+        # SGLang's /health generates a token and takes a second; this one is as instant as /ready,
+        # so that probes never show up in the ledger.
+        return Response(b"", status_code=200 if engine.ready else 503, media_type="text/plain")
+
+    @get("/metrics")
+    async def prometheus() -> Response[bytes]:
+        return Response(metrics.render(engine), media_type="text/plain; version=0.0.4")
+
+    @get("/weir/ledger")
+    async def ledger(since: int = 0) -> Response[bytes]:
+        return _json(engine.ledger.page(since))
+
+    return [models, loads, server_info, model_info, ready, prometheus, ledger]
+
+
+def _control_routes(engine: Engine) -> list[HTTPRouteHandler]:
+    @post("/abort_request", status_code=200)
+    async def abort(request: Asked) -> Response[bytes]:
+        body = decode(await request.body(), AbortBody)
+        if body.abort_all or body.rid:
+            engine.abort(body.rid or "", abort_all=bool(body.abort_all))
+        return Response(b"", media_type="text/plain")
+
+    @post("/v1/tokenize", status_code=200)
+    async def tokenize(request: Asked) -> Response[bytes]:
+        prompt = await _encode(engine, decode(await request.body(), TokenizeBody))
+        answer = {
+            "tokens": prompt.tokens,
+            "count": len(prompt.tokens),
+            "max_model_len": engine.info.context_tokens,
+        }
+        return _json(answer)
+
+    @route("/flush_cache", http_method=["GET", "POST"], status_code=200)
+    async def flush_cache() -> Response[bytes]:
+        if engine.flush_cache():
+            return Response(FLUSHED, media_type="text/plain")
+        return Response(b"Flush cache failed.\n", status_code=400, media_type="text/plain")
+
+    return [abort, tokenize, flush_cache, *_fault_routes(engine)]
+
+
+def _fault_routes(engine: Engine) -> list[HTTPRouteHandler]:
+    plan = engine.faults
+    if plan is None:
+        return []
+
+    @post("/weir/faults", status_code=200)
+    async def arm(request: Asked) -> Response[bytes]:
+        plan.add(decode(await request.body(), Fault))
+        return _json(plan.armed())
+
+    @get("/weir/faults")
+    async def armed() -> Response[bytes]:
+        return _json(plan.armed())
+
+    @delete("/weir/faults", status_code=200)
+    async def clear() -> Response[bytes]:
+        plan.clear()
+        return _json(plan.armed())
+
+    return [arm, armed, clear]
+
+
+async def _encode(engine: Engine, body: TokenizeBody) -> Prompt:
+    if not engine.ready:
+        raise Refused("The server is not ready.", status=503, kind="503")
+    if body.tools and "tools" not in engine.info.honours:
+        raise Refused("tools is not supported by this worker.")
+    if body.messages:
+        messages = plain_messages(body.messages)
+        continue_final = bool(body.continue_final_message) and messages[-1].role == "assistant"
+        return await engine.encode_chat(messages, continue_final=continue_final)
+    if body.prompt is None:
+        raise Refused("Either messages or prompt is required.")
+    return await engine.encode_text(body.prompt)
+
+
+def _json(value: object) -> Response[bytes]:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+def _refused(_: Asked, error: Refused) -> Response[bytes]:
+    return Response(error.body(), status_code=error.status, media_type="application/json")
+
+
+def _http_error(_: Asked, error: HTTPException) -> Response[bytes]:
+    names = {404: "Not Found", 405: "Method Not Allowed"}
+    detail = names.get(error.status_code, "Bad Request")
+    body = msgspec.json.encode({"detail": detail})
+    return Response(body, status_code=error.status_code, media_type="application/json")
+
+
+def _unexpected(_: Asked, error: Exception) -> Response[bytes]:
+    # The error's text could hold a prompt; its type cannot.
+    logger.error("a request failed unexpectedly: %s", type(error).__name__)
+    return _refused(_, Refused("Internal server error", status=500, kind="InternalServerError"))

@@ -1,0 +1,157 @@
+"""What an engine is to the HTTP surface."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from backend.sglang_http.faults import Fault, FaultPlan
+from backend.sglang_http.generation import Generation
+from backend.sglang_http.ledger import Ledger
+
+SGLANG_VERSION = "0.5.23"
+"""The SGLang whose HTTP is spoken here."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One chat message, its content already plain text."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as the engine will read it: text after the chat template, and its tokens."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to choose tokens. None means that the engine's own default applies."""
+
+    max_tokens: int
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    logit_bias: dict[int, float] | None = None
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+    regex: str | None = None
+    json_schema: str | None = None
+    top_logprobs: int | None = None
+    """How many alternatives to report per token; None is no log probabilities at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One sequence to generate."""
+
+    rid: str
+    prompt: Prompt
+    sampling: Sampling
+    stream: bool
+    cache_salt: str = ""
+    """Prompts of different salts never share cached prefixes, where the engine can keep apart."""
+    priority: int | None = None
+    fault: Fault | None = None
+    """A failure to show while running it."""
+
+    @property
+    def salt_digest(self) -> bytes:
+        """A short stand-in for the salt, which is somebody's secret."""
+        return hashlib.blake2b(self.cache_salt.encode(), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What does not change while a worker lives."""
+
+    name: str
+    """`local` or `simulated`: shown wherever the worker describes itself."""
+    description: str
+    model: str
+    model_path: str
+    context_tokens: int
+    max_running_requests: int
+    max_queued_requests: int | None
+    max_total_num_tokens: int
+    """Size of the KV pool, or the bound that the engine's own limits add up to."""
+    sampling_defaults: dict[str, float] = field(default_factory=dict)
+    honours: frozenset[str] = frozenset()
+    """Request fields beyond the basic ones that this engine carries out. A request that sets
+    another one is refused, never served as if it had not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What runs and waits now."""
+
+    running: int
+    waiting: int
+    waiting_uncached_tokens: int
+    used_tokens: int
+    """KV tokens of running requests."""
+    cached_tokens: int | None
+    """Tokens that only the prefix cache holds, evictable; None where the engine does not say."""
+    gen_throughput: float
+    """Output tokens per second over the last seconds."""
+
+
+class Engine(Protocol):
+    """One model that generates. Everything is called on the event loop and returns quickly."""
+
+    @property
+    def info(self) -> EngineInfo: ...
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered now."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def faults(self) -> FaultPlan | None:
+        """Failures to show on command; None where this engine offers none."""
+
+    async def start(self) -> None:
+        """Load and warm up; `ready` afterwards. Raises EngineUnavailable with one line why not."""
+
+    async def stop(self) -> None:
+        """Abort what still runs and release everything."""
+
+    async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
+        """Apply the chat template. With `continue_final` the last message stays open."""
+
+    async def encode_text(self, text: str) -> Prompt: ...
+
+    def decode(self, tokens: Sequence[int]) -> Prompt | None:
+        """A prompt given as token ids; None where the engine takes only text. Raises Refused."""
+
+    def refuse(self, request: GenerationRequest) -> str | None:
+        """Why this engine cannot carry out the request as asked, or None."""
+
+    def submit(self, request: GenerationRequest) -> Generation:
+        """Run it, or queue it. Raises Refused where the rid is alive already."""
+
+    def abort(self, rid: str, *, abort_all: bool = False) -> None:
+        """Stop every live request whose rid starts with `rid`, as SGLang's scheduler matches."""
+
+    def load(self) -> Load: ...
+
+    def flush_cache(self) -> bool:
+        """Forget cached prefixes; False where something runs or the engine cannot."""
+
+
+class EngineUnavailable(Exception):
+    """The engine cannot run here; the message is one line for the operator."""

@@ -1,0 +1,135 @@
+"""Request bodies as they arrive. Fields that are not named here are ignored, as SGLang does."""
+
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from backend.sglang_http.refusals import Refused
+
+Count = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+JsonObject = dict[str, msgspec.Raw]
+
+
+class ContentPart(msgspec.Struct, frozen=True):
+    """One part of a message's content; only text can be served."""
+
+    type: str
+    text: str = ""
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    """One message of a chat."""
+
+    role: str
+    content: str | list[ContentPart] | None = None
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    """Which usage a stream carries."""
+
+    include_usage: bool | None = False
+    continuous_usage_stats: bool | None = False
+
+
+class ResponseFormat(msgspec.Struct, frozen=True):
+    """Constrained output."""
+
+    type: str
+    json_schema: JsonObject | None = None
+
+
+class SharedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What chat and text completions have in common."""
+
+    model: str = "default"
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = 1
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    stop: str | list[str] | None = None
+    max_tokens: Count | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: Count | None = None
+    min_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    seed: Count | None = None
+    logit_bias: dict[str, float] | None = None
+    ignore_eos: bool | None = False
+    regex: str | None = None
+    json_schema: str | None = None
+    response_format: ResponseFormat | None = None
+    rid: str | None = None
+    cache_salt: str | None = None
+    priority: Count | None = None
+    # What no engine here carries out: refused unless neutral.
+    ebnf: msgspec.Raw | None = None
+    min_tokens: Count | None = 0
+    stop_token_ids: list[Count] | None = None
+    stop_regex: msgspec.Raw | None = None
+    no_stop_trim: bool | None = False
+    skip_special_tokens: bool | None = True
+    lora_path: msgspec.Raw | None = None
+    session_params: msgspec.Raw | None = None
+    custom_logit_processor: msgspec.Raw | None = None
+    custom_params: msgspec.Raw | None = None
+    return_hidden_states: msgspec.Raw | bool | None = False
+    return_token_ids: bool | None = False
+    return_meta_info: bool | None = False
+
+
+class ChatBody(SharedFields, frozen=True, kw_only=True):
+    """POST /v1/chat/completions."""
+
+    messages: list[ChatMessage]
+    max_completion_tokens: Count | None = None
+    logprobs: bool | None = False
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    continue_final_message: bool | None = False
+    tools: list[msgspec.Raw] | None = None
+    input_ids: msgspec.Raw | None = None
+    chat_template_kwargs: JsonObject | None = None
+
+
+class CompletionBody(SharedFields, frozen=True, kw_only=True):
+    """POST /v1/completions."""
+
+    prompt: str | list[str | int | list[int]]
+    logprobs: Count | None = None
+    echo: bool | None = False
+    suffix: str | None = None
+    best_of: Count | None = None
+
+
+class TokenizeBody(msgspec.Struct, frozen=True):
+    """POST /v1/tokenize: a chat, or plain text."""
+
+    messages: list[ChatMessage] | None = None
+    prompt: str | None = None
+    tools: list[msgspec.Raw] | None = None
+    continue_final_message: bool | None = False
+
+
+class AbortBody(msgspec.Struct, frozen=True):
+    """POST /abort_request."""
+
+    rid: str | None = ""
+    abort_all: bool | None = False
+
+
+Body = TypeVar("Body")
+
+
+def decode(raw: bytes, kind: type[Body]) -> Body:
+    """Parse a body. Raises Refused (400) naming the field and the types, never the value."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise Refused(f"1 validation error: {error}", kind="Bad Request") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Refused(
+            "1 validation error: the body is not valid JSON", kind="Bad Request"
+        ) from None
+    except RecursionError:
+        raise Refused("1 validation error: nested too deeply", kind="Bad Request") from None

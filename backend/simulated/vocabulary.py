@@ -1,0 +1,57 @@
+"""The simulated worker's tokenizer, chat template and text.
+
+The tokenizer is a toy, stated plainly: a token is a run of letters and digits with at most one
+space before it, or any other single character; its id is a checksum. It is exact in the sense that
+matters for counting: text generated here is counted the same when it is tokenised again.
+"""
+
+import re
+import zlib
+from collections.abc import Sequence
+
+from backend.sglang_http.engine import Message, Prompt
+
+VOCABULARY_SIZE = 2**31
+END_OF_TEXT_ID = 2
+_TOKEN = re.compile(r"<\|[a-z_]+\|>| ?[^\W_]+|.", re.DOTALL)
+_WORDS = re.findall(
+    "[a-z]+",
+    """
+    the a one of in to and for with from over under through along river stone water light wind
+    morning valley mountain bridge village road field harbour forest boat lantern letter market
+    garden window story winter summer evening bird fish horse child farmer sailor baker teacher
+    walks carries finds follows remembers builds keeps opens crosses sings waits turns gathers
+    old quiet small bright distant heavy narrow golden early late slowly gently again always
+    """,
+)
+
+
+def encode(text: str) -> Prompt:
+    """Text as tokens."""
+    return Prompt(text, tuple(_token_id(piece) for piece in _TOKEN.findall(text)))
+
+
+def encode_chat(messages: Sequence[Message], *, continue_final: bool) -> Prompt:
+    """Messages between markers, then the assistant's opening."""
+    closed = messages[:-1] if continue_final else messages
+    text = "".join(f"<|{message.role}|>{message.content}<|end|>" for message in closed)
+    text += "<|assistant|>" + (messages[-1].content if continue_final else "")
+    return encode(text)
+
+
+def text_key(prompt: Sequence[int], seed: int) -> int:
+    """What an answer's text depends on: the prompt and a seed."""
+    key = seed & 0xFFFFFFFF
+    for token in prompt:
+        key = (key * 1_000_003 ^ token) & 0xFFFFFFFF
+    return key
+
+
+def token_text(key: int, position: int) -> str:
+    """The token at `position` of the answer with this key."""
+    word = _WORDS[zlib.crc32(position.to_bytes(4, "little"), key) % len(_WORDS)]
+    return word.capitalize() if position == 0 else f" {word}"
+
+
+def _token_id(piece: str) -> int:
+    return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % VOCABULARY_SIZE
