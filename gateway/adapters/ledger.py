@@ -4,6 +4,7 @@ Holds no arithmetic of its own: the rules are `gateway.domain.admission`, execut
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from typing import Protocol, cast
@@ -25,6 +26,8 @@ from gateway.serving.ports import HeldLease, LedgerUnavailable
 _KINDS = {1: Kind.SEQUENCES, 2: Kind.REQUESTS, 3: Kind.TOKENS}
 _SETTLED = {1: Settled.LIVE, 2: Settled.LAPSED, 3: Settled.REPEATED, 4: Settled.UNKNOWN}
 _USE_FIELDS = 8
+_HELD_UP_S = 0.02
+"""A time-out noticed so late says that this process was busy, not that Redis was."""
 
 
 class Script(Protocol):
@@ -117,16 +120,16 @@ class RedisLedger:
     async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None:
         """Remember that these tenants may hold leases, so that any gateway can reap them."""
         scores = dict.fromkeys(tenant_ids, now_ms)
-        await self._bounded(self._redis.zadd("weir:active", scores))
+        await self._bounded(lambda: self._redis.zadd("weir:active", scores))
 
     async def active_tenants(self, at_most: int) -> list[str]:
         """Tenants that may hold something, the most recently active first."""
-        names = await self._bounded(self._redis.zrevrange("weir:active", 0, at_most - 1))
+        names = await self._bounded(lambda: self._redis.zrevrange("weir:active", 0, at_most - 1))
         return [name.decode() for name in cast("list[bytes]", names)]
 
     async def clock_ms(self) -> int:
         """Redis's time, Unix ms."""
-        seconds, micros = cast("tuple[int, int]", await self._bounded(self._redis.time()))
+        seconds, micros = cast("tuple[int, int]", await self._bounded(lambda: self._redis.time()))
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
@@ -135,23 +138,25 @@ class RedisLedger:
         Returns how many leases are held in all, or -1 where it was another's turn.
         """
         turn = await self._bounded(
-            self._redis.set("weir:sweep", "1", nx=True, px=max(1, period_ms))
+            lambda: self._redis.set("weir:sweep", "1", nx=True, px=max(1, period_ms))
         )
         if not turn:
             return -1
         held = 0
-        active = await self._bounded(self._redis.zrange("weir:active", 0, -1, withscores=True))
+        active = await self._bounded(
+            lambda: self._redis.zrange("weir:active", 0, -1, withscores=True)
+        )
         for name, score in cast("list[tuple[bytes, float]]", active):
             tenant_id = name.decode()
             leases, lapsed = await self.reap(tenant_id)
             held += leases
             if leases == lapsed == 0 and score < now_ms - idle_ms:
-                await self._bounded(self._redis.zrem("weir:active", tenant_id))
+                await self._bounded(lambda: self._redis.zrem("weir:active", tenant_id))
         return held
 
     async def ping(self) -> None:
         """Whether Redis answers in time."""
-        await self._bounded(self._redis.ping())
+        await self._bounded(lambda: self._redis.ping())
 
     def _now(self) -> str | int:
         return "" if self._clock_ms is None else self._clock_ms()
@@ -167,14 +172,27 @@ class RedisLedger:
         keys = [
             prefix + name for name in ("leases", "held", "running", "settled", "lapsed", "limits")
         ] + [f"{prefix}window:{scope}" for scope in scopes]
-        return await self._bounded(script(keys=keys, args=arguments))
+        return await self._bounded(lambda: script(keys=keys, args=arguments))
 
-    async def _bounded(self, call: Awaitable[object]) -> object:
+    async def _bounded(self, call: Callable[[], Awaitable[object]]) -> object:
+        """The reply within the time-out. Where this process itself was held up, so that the time
+        ran out before the reply could be read, the call is made once more: every call is safe to
+        repeat."""
+        began = time.monotonic()
+        try:
+            return await self._once(call)
+        except LedgerUnavailable as error:
+            late_s = time.monotonic() - began - self._timeout_s
+            if error.reason is not TimeoutError or late_s < _HELD_UP_S:
+                raise
+            return await self._once(call)
+
+    async def _once(self, call: Callable[[], Awaitable[object]]) -> object:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await call
+                return await call()
         except (RedisError, OSError, TimeoutError) as error:
-            raise LedgerUnavailable(type(error).__name__) from error
+            raise LedgerUnavailable(type(error)) from error
 
 
 def _flat(scopes: Sequence[ScopeLimits]) -> list[str | int]:

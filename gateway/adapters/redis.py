@@ -6,14 +6,18 @@ from redis.backoff import NoBackoff
 
 
 def connect_redis(url: str, *, timeout_ms: int, connections_max: int = 64) -> Redis:
-    """A client whose every call fails after `timeout_ms`, connecting included, without retries of
-    its own: the caller decides what a failure means. Connects when it is first used."""
+    """A client without retries of its own: the caller decides what a failure means.
+
+    Connecting, and waiting for a free connection, fail after `timeout_ms`. A call's own deadline is
+    its caller's; the socket's is twice `timeout_ms`, so that it only ends what nobody waits for.
+    Connects when it is first used.
+    """
     seconds = timeout_ms / 1000
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=connections_max,
         timeout=seconds,
-        socket_timeout=seconds,
+        socket_timeout=2 * seconds,
         socket_connect_timeout=seconds,
         retry=Retry(NoBackoff(), 0),
         decode_responses=False,

@@ -48,6 +48,10 @@ class Directory(Protocol):
 class LedgerUnavailable(Exception):
     """The store of leases cannot be reached; what was asked may or may not have taken effect."""
 
+    def __init__(self, reason: type[BaseException]) -> None:
+        super().__init__(reason.__name__)
+        self.reason = reason
+
 
 @dataclass(frozen=True)
 class HeldLease:
