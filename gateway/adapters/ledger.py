@@ -6,6 +6,7 @@ Holds no arithmetic of its own: the rules are `gateway.domain.admission`, execut
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Protocol, cast
 
@@ -129,7 +130,7 @@ class RedisLedger:
 
     async def clock_ms(self) -> int:
         """Redis's time, Unix ms."""
-        seconds, micros = cast("tuple[int, int]", await self._bounded(lambda: self._redis.time()))
+        seconds, micros = cast("tuple[int, int]", await self._bounded(self._redis.time))
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
@@ -151,12 +152,12 @@ class RedisLedger:
             leases, lapsed = await self.reap(tenant_id)
             held += leases
             if leases == lapsed == 0 and score < now_ms - idle_ms:
-                await self._bounded(lambda: self._redis.zrem("weir:active", tenant_id))
+                await self._bounded(partial(self._redis.zrem, "weir:active", tenant_id))
         return held
 
     async def ping(self) -> None:
         """Whether Redis answers in time."""
-        await self._bounded(lambda: self._redis.ping())
+        await self._bounded(self._redis.ping)
 
     def _now(self) -> str | int:
         return "" if self._clock_ms is None else self._clock_ms()
