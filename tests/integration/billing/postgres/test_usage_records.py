@@ -236,6 +236,18 @@ async def test_a_made_up_cursor_is_refused(engine: AsyncEngine, cursor: str) -> 
             await list_records(db, UsageFilter(), cursor=cursor)
 
 
+def group_of(record: UsageRecord, group_by: GroupBy) -> str:
+    """The group that a record belongs to."""
+    day = datetime.fromtimestamp(record.admitted_at_ms / 1000, UTC).date()
+    return {
+        GroupBy.TENANT: record.tenant_id,
+        GroupBy.KEY: record.api_key_id,
+        GroupBy.MODEL: record.model,
+        GroupBy.CLASS: record.request_class,
+        GroupBy.DAY: str(day),
+    }[group_by]
+
+
 @pytest.mark.parametrize("group_by", list(GroupBy))
 async def test_sums_by_any_dimension_equal_the_total(
     engine: AsyncEngine, group_by: GroupBy
@@ -260,18 +272,9 @@ async def test_sums_by_any_dimension_equal_the_total(
     await insert(engine, *records)
     async with engine.connect() as db:
         sums = await sum_usage(db, UsageFilter(), group_by=group_by)
-    keys = {
-        GroupBy.TENANT: lambda each: each.tenant_id,
-        GroupBy.KEY: lambda each: each.api_key_id,
-        GroupBy.MODEL: lambda each: each.model,
-        GroupBy.CLASS: lambda each: each.request_class,
-        GroupBy.DAY: lambda each: str(
-            datetime.fromtimestamp(each.admitted_at_ms / 1000, UTC).date()
-        ),
-    }
-    assert [each.group for each in sums] == sorted({keys[group_by](each) for each in records})
+    assert [each.group for each in sums] == sorted({group_of(each, group_by) for each in records})
     for each in sums:
-        mine = [record for record in records if keys[group_by](record) == each.group]
+        mine = [record for record in records if group_of(record, group_by) == each.group]
         paid = [record for record in mine if record.billable]
         assert each.requests == len(mine)
         assert each.output_tokens == sum(record.output_tokens for record in mine)
