@@ -2,13 +2,13 @@
 
 import msgspec
 from litestar import Controller, delete, get, post
+from litestar.params import FromPath, FromQuery
 
-from gateway.administration import Administration
 from gateway.administration.views import View, model_view, page_view, worker_view
 from gateway.domain.account import Role
 from gateway.domain.tenant import Model, Worker
 from gateway.http.admin_bodies import DrainBody, ModelBody, WorkerBody, read_body
-from gateway.http.admin_tenants import AdminRequest, actor_of
+from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 from gateway.http.guards import WRITERS_OPTION
 
 
@@ -20,14 +20,17 @@ class ModelController(Controller):
 
     @get()
     async def list_models(
-        self, administration: Administration, limit: int = 100, cursor: str | None = None
+        self,
+        administration: Verbs,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
     ) -> View:
         """Models by id."""
         page = await administration.list_models(limit, cursor)
         return page_view(page, [model_view(model) for model in page.items])
 
     @post()
-    async def register_model(self, request: AdminRequest, administration: Administration) -> View:
+    async def register_model(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a model or change its token counts."""
         body = await read_body(request, ModelBody)
         model = Model(**msgspec.structs.asdict(body))
@@ -42,27 +45,30 @@ class WorkerController(Controller):
 
     @get()
     async def list_workers(
-        self, administration: Administration, limit: int = 100, cursor: str | None = None
+        self,
+        administration: Verbs,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
     ) -> View:
         """Workers by id."""
         page = await administration.list_workers(limit, cursor)
         return page_view(page, [worker_view(worker) for worker in page.items])
 
     @post()
-    async def register_worker(self, request: AdminRequest, administration: Administration) -> View:
+    async def register_worker(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a worker or change it."""
         body = await read_body(request, WorkerBody)
         worker = Worker(**msgspec.structs.asdict(body))
         return worker_view(await administration.register_worker(actor_of(request), worker))
 
     @get("/{worker_id:str}")
-    async def get_worker(self, administration: Administration, worker_id: str) -> View:
+    async def get_worker(self, administration: Verbs, worker_id: FromPath[str]) -> View:
         """One worker."""
         return worker_view(await administration.get_worker(worker_id))
 
     @delete("/{worker_id:str}")
     async def remove_worker(
-        self, request: AdminRequest, administration: Administration, worker_id: str
+        self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]
     ) -> None:
         """Forget a worker."""
         await administration.remove_worker(actor_of(request), worker_id)
@@ -73,7 +79,7 @@ class WorkerController(Controller):
         opt={WRITERS_OPTION: frozenset({Role.ADMIN, Role.OPERATOR})},
     )
     async def drain_worker(
-        self, request: AdminRequest, administration: Administration, worker_id: str
+        self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]
     ) -> View:
         """Send it nothing new, or with `{"draining": false}` something again."""
         body = await read_body(request, DrainBody, empty=DrainBody())

@@ -3,12 +3,12 @@
 from typing import Any
 
 from litestar import Controller, delete, get, post, put
+from litestar.params import FromPath
 
-from gateway.administration import Administration
 from gateway.administration.views import View, key_view
 from gateway.domain.tenant import Limits
 from gateway.http.admin_bodies import RotationBody, read_body
-from gateway.http.admin_tenants import AdminRequest, actor_of
+from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 
 
 class KeyController(Controller):
@@ -18,20 +18,20 @@ class KeyController(Controller):
     tags = ("keys",)
 
     @get()
-    async def get_key(self, administration: Administration, key_id: str) -> View:
+    async def get_key(self, administration: Verbs, key_id: FromPath[str]) -> View:
         """One key, revoked or not, without its secret."""
         return key_view(await administration.get_key(key_id))
 
     @delete()
     async def revoke_key(
-        self, request: AdminRequest, administration: Administration, key_id: str
+        self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> None:
         """Revoke a key for good; every gateway refuses it within a second."""
         await administration.revoke_key(actor_of(request), key_id)
 
     @post("/rotate")
     async def rotate_key(
-        self, request: AdminRequest, administration: Administration, key_id: str
+        self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> View:
         """Replace a key by a new one, whose secret is in this answer and nowhere else; the old one
         works for `grace_ms` more."""
@@ -42,13 +42,13 @@ class KeyController(Controller):
         return key_view(key, secret=secret)
 
     @get("/limits")
-    async def get_limits(self, administration: Administration, key_id: str) -> Limits:
+    async def get_limits(self, administration: Verbs, key_id: FromPath[str]) -> Limits:
         """A key's own limits, in the form that PUT takes."""
         return await administration.get_key_limits(key_id)
 
     @put("/limits")
     async def put_limits(
-        self, request: AdminRequest, administration: Administration, key_id: str
+        self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> Limits:
         """Replace all of a key's limits; fields that are absent take their defaults."""
         fields = await read_body(request, dict[str, Any])

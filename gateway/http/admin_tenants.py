@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from litestar import Controller, Request, get, patch, post, put
+from litestar import Controller, get, patch, post, put
+from litestar.params import FromPath, FromQuery
 
-from gateway.administration import Administration
 from gateway.administration.views import View, key_view, page_view, tenant_view
-from gateway.domain.account import User
 from gateway.domain.tenant import Limits
 from gateway.http.admin_bodies import (
     KeyBody,
@@ -16,13 +15,7 @@ from gateway.http.admin_bodies import (
     read_body,
     unless_absent,
 )
-
-AdminRequest = Request[User, Any, Any]
-
-
-def actor_of(request: AdminRequest) -> str:
-    """How the audit log names who asks."""
-    return f"user:{request.user.email}"
+from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 
 
 class TenantController(Controller):
@@ -33,14 +26,17 @@ class TenantController(Controller):
 
     @get()
     async def list_tenants(
-        self, administration: Administration, limit: int = 100, cursor: str | None = None
+        self,
+        administration: Verbs,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
     ) -> View:
         """Tenants by id."""
         page = await administration.list_tenants(limit, cursor)
         return page_view(page, [tenant_view(tenant) for tenant in page.items])
 
     @post()
-    async def create_tenant(self, request: AdminRequest, administration: Administration) -> View:
+    async def create_tenant(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a tenant."""
         body = await read_body(request, TenantBody)
         tenant = await administration.create_tenant(
@@ -55,13 +51,13 @@ class TenantController(Controller):
         return tenant_view(tenant)
 
     @get("/{tenant_id:str}")
-    async def get_tenant(self, administration: Administration, tenant_id: str) -> View:
+    async def get_tenant(self, administration: Verbs, tenant_id: FromPath[str]) -> View:
         """One tenant."""
         return tenant_view(await administration.get_tenant(tenant_id))
 
     @patch("/{tenant_id:str}")
     async def update_tenant(
-        self, request: AdminRequest, administration: Administration, tenant_id: str
+        self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:
         """Change what the body names: name, suspended or not, currency, time zone, billing
         profile."""
@@ -78,13 +74,13 @@ class TenantController(Controller):
         return tenant_view(tenant)
 
     @get("/{tenant_id:str}/limits")
-    async def get_limits(self, administration: Administration, tenant_id: str) -> Limits:
+    async def get_limits(self, administration: Verbs, tenant_id: FromPath[str]) -> Limits:
         """A tenant's limits, in the form that PUT takes."""
         return await administration.get_tenant_limits(tenant_id)
 
     @put("/{tenant_id:str}/limits")
     async def put_limits(
-        self, request: AdminRequest, administration: Administration, tenant_id: str
+        self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> Limits:
         """Replace all of a tenant's limits; fields that are absent take their defaults."""
         fields = await read_body(request, dict[str, Any])
@@ -94,10 +90,10 @@ class TenantController(Controller):
     @get("/{tenant_id:str}/keys")
     async def list_keys(
         self,
-        administration: Administration,
-        tenant_id: str,
-        limit: int = 100,
-        cursor: str | None = None,
+        administration: Verbs,
+        tenant_id: FromPath[str],
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
     ) -> View:
         """A tenant's keys by id, without secrets."""
         page = await administration.list_keys(tenant_id, limit, cursor)
@@ -105,7 +101,7 @@ class TenantController(Controller):
 
     @post("/{tenant_id:str}/keys")
     async def create_key(
-        self, request: AdminRequest, administration: Administration, tenant_id: str
+        self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:
         """Create a key. Its secret is in this answer and nowhere else."""
         body = await read_body(request, KeyBody)

@@ -1,8 +1,9 @@
 """Users, their tokens and the audit log on the admin API."""
 
 from litestar import Controller, delete, get, patch, post
+from litestar.params import FromPath, FromQuery
 
-from gateway.administration import Administration, AuditFilters
+from gateway.administration import AuditFilters
 from gateway.administration.views import View, audit_view, page_view, user_view
 from gateway.http.admin_bodies import (
     TokenBody,
@@ -12,7 +13,7 @@ from gateway.http.admin_bodies import (
     read_body,
     unless_absent,
 )
-from gateway.http.admin_tenants import AdminRequest, actor_of
+from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 
 
 class UserController(Controller):
@@ -23,14 +24,17 @@ class UserController(Controller):
 
     @get()
     async def list_users(
-        self, administration: Administration, limit: int = 100, cursor: str | None = None
+        self,
+        administration: Verbs,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
     ) -> View:
         """Users by id."""
         page = await administration.list_users(limit, cursor)
         return page_view(page, [user_view(user) for user in page.items])
 
     @post()
-    async def create_user(self, request: AdminRequest, administration: Administration) -> View:
+    async def create_user(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a user."""
         body = await read_body(request, UserBody)
         user = await administration.create_user(
@@ -39,13 +43,13 @@ class UserController(Controller):
         return user_view(user)
 
     @get("/{user_id:str}")
-    async def get_user(self, administration: Administration, user_id: str) -> View:
+    async def get_user(self, administration: Verbs, user_id: FromPath[str]) -> View:
         """One user."""
         return user_view(await administration.get_user(user_id))
 
     @patch("/{user_id:str}")
     async def update_user(
-        self, request: AdminRequest, administration: Administration, user_id: str
+        self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
         """Change the role, or whether all of the user's tokens are refused."""
         body = await read_body(request, UserChanges)
@@ -60,7 +64,7 @@ class UserController(Controller):
 
     @post("/{user_id:str}/tokens")
     async def issue_token(
-        self, request: AdminRequest, administration: Administration, user_id: str
+        self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
         """Give the user a token, which is in this answer and nowhere else."""
         body = await read_body(request, TokenBody)
@@ -75,7 +79,11 @@ class UserController(Controller):
 
     @delete("/{user_id:str}/tokens/{name:str}")
     async def revoke_token(
-        self, request: AdminRequest, administration: Administration, user_id: str, name: str
+        self,
+        request: AdminRequest,
+        administration: Verbs,
+        user_id: FromPath[str],
+        name: FromPath[str],
     ) -> None:
         """Refuse that token from now on."""
         user = await administration.get_user(user_id)
@@ -91,14 +99,14 @@ class AuditController(Controller):
     @get()
     async def list_audit(
         self,
-        administration: Administration,
+        administration: Verbs,
         *,
-        limit: int = 100,
-        cursor: str | None = None,
-        actor: str | None = None,
-        action: str | None = None,
-        subject_kind: str | None = None,
-        subject_id: str | None = None,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
+        actor: FromQuery[str | None] = None,
+        action: FromQuery[str | None] = None,
+        subject_kind: FromQuery[str | None] = None,
+        subject_id: FromQuery[str | None] = None,
     ) -> View:
         """Changes, the latest first."""
         filters = AuditFilters(actor, action, subject_kind, subject_id)

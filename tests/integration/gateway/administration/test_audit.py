@@ -34,9 +34,9 @@ async def test_filters_narrow(administration: Administration) -> None:
     assert await found(subject_id="nobody") == []
 
 
-@pytest.mark.parametrize("cursor", ["", "%", "YWJj", "LTE", "MTIzNDU2Nzg5MDEyMzQ1Njc4OTA"])
-async def test_a_foreign_cursor_is_refused(administration: Administration, cursor: str) -> None:
+async def test_a_foreign_cursor_is_refused(administration: Administration) -> None:
     """Unprocessable, whatever it decodes to."""
-    with pytest.raises(Unprocessable) as refused:
-        await administration.list_audit(cursor=cursor)
-    assert refused.value.param == "cursor"
+    for cursor in ("", "%", "YWJj", "LTE", "MTIzNDU2Nzg5MDEyMzQ1Njc4OTA"):
+        with pytest.raises(Unprocessable) as refused:
+            await administration.list_audit(cursor=cursor)
+        assert refused.value.param == "cursor"

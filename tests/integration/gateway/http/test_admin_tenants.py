@@ -1,0 +1,166 @@
+"""Tenants, limits and their keys on the admin API."""
+
+import re
+from typing import Any
+
+from admin_api import AdminApi
+
+DEFAULTS: dict[str, Any] = {
+    "max_sequences": None,
+    "tpm": None,
+    "rpm": None,
+    "max_queued": 64,
+    "max_wait_ms": 10_000,
+    "weight": 1,
+    "monthly_budget": None,
+    "max_prompt_tokens": None,
+    "max_output_tokens": None,
+    "data_policy": "self_hosted_only",
+    "cache_isolation": "tenant",
+    "models": {},
+}
+
+
+async def test_a_tenant_is_created_changed_and_listed(api: AdminApi) -> None:
+    """201 with what is stored; PATCH changes what it names."""
+    created = await api.call(
+        "POST",
+        "/tenants",
+        {
+            "id": "globex",
+            "name": "Globex",
+            "currency": "JPY",
+            "time_zone": "Asia/Tokyo",
+            "billing_profile": {"legal_name": "Globex KK", "address": ["1-1", "Tokyo"]},
+            "limits": {"tpm": 5},
+        },
+    )
+    assert created.status_code == 201
+    assert created.json() == await api.json("GET", "/tenants/globex")
+    assert created.json()["limits"] == {**DEFAULTS, "tpm": 5}
+    changed = await api.json("PATCH", "/tenants/globex", {"suspended": True, "name": "G"})
+    assert (changed["suspended"], changed["name"], changed["currency"]) == (True, "G", "JPY")
+    assert changed["billing_profile"]["legal_name"] == "Globex KK"
+    listed = await api.json("GET", "/tenants")
+    assert [tenant["id"] for tenant in listed["items"]] == ["acme", "globex"]
+    assert listed["next_cursor"] is None
+
+
+async def test_lists_are_paged_by_an_opaque_cursor(api: AdminApi) -> None:
+    """Every tenant once, however small the pages."""
+    for number in range(4):
+        await api.json("POST", "/tenants", {"id": f"t{number}", "name": "T"})
+    found: list[str] = []
+    path = "/tenants?limit=2"
+    while path:
+        page = await api.json("GET", path)
+        found += [tenant["id"] for tenant in page["items"]]
+        cursor = page["next_cursor"]
+        path = f"/tenants?limit=2&cursor={cursor}" if cursor else ""
+    assert found == ["acme", "t0", "t1", "t2", "t3"]
+
+
+async def test_put_limits_answers_with_what_is_stored(api: AdminApi) -> None:
+    """The whole is replaced; absent fields take their defaults; what GET gives PUT takes."""
+    await api.json("PUT", "/tenants/acme/limits", {"tpm": 9, "rpm": 9})
+    stored = await api.json(
+        "PUT",
+        "/tenants/acme/limits",
+        {"max_sequences": 1, "tpm": None, "max_queued": 0, "models": {"m": {"tpm": 5}}},
+    )
+    assert stored == {
+        **DEFAULTS,
+        "max_sequences": 1,
+        "max_queued": 0,
+        "models": {"m": {"max_sequences": None, "tpm": 5, "rpm": None}},
+    }
+    assert await api.json("GET", "/tenants/acme/limits") == stored
+    assert await api.json("PUT", "/tenants/acme/limits", stored) == stored
+
+
+REFUSED_LIMITS: list[tuple[dict[str, Any], str]] = [
+    ({"max_sequences": -1}, "max_sequences"),
+    ({"max_sequences": "8"}, "max_sequences"),
+    ({"max_sequences": 1.5}, "max_sequences"),
+    ({"max_sequences": True}, "max_sequences"),
+    ({"max_sequences": 2**60}, "max_sequences"),
+    ({"weight": 0}, "weight"),
+    ({"max_queued": None}, "max_queued"),
+    ({"tokens_per_minute": 5}, "tokens_per_minute"),
+    ({"monthly_budget": "500.00"}, "monthly_budget"),
+    ({"monthly_budget": 500}, "monthly_budget"),
+    ({"data_policy": "anywhere"}, "data_policy"),
+    ({"models": {"gpt-5": {"tpm": 5}}}, "models.gpt-5"),
+    ({"models": {"m": {"tpm": -5}}}, "models.m.tpm"),
+    ({"models": {"m": {"weight": 5}}}, "models.m.weight"),
+    ({"models": []}, "models"),
+]
+
+
+async def test_limits_that_cannot_be_enforced_are_422(
+    api: AdminApi,
+) -> None:
+    """Each names its field, and what is in force stays."""
+    await api.json("PUT", "/tenants/acme/limits", {"tpm": 9})
+    for body, param in REFUSED_LIMITS:
+        refused = await api.call("PUT", "/tenants/acme/limits", body)
+        assert refused.status_code == 422, body
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert refused.json()["param"] == param
+        assert param in refused.json()["detail"]
+    assert await api.json("GET", "/tenants/acme/limits") == {**DEFAULTS, "tpm": 9}
+
+
+async def test_a_secret_is_shown_once(api: AdminApi) -> None:
+    """In the answer to its creation, and in no list, look, log or audit entry afterwards."""
+    body = {
+        "name": "ci",
+        "class": "batch",
+        "expires_at": "2100-01-01T01:00:00+01:00",
+        "models": ["m"],
+        "ip_allow": ["10.0.0.0/8"],
+    }
+    created = await api.call("POST", "/tenants/acme/keys", body)
+    assert created.status_code == 201
+    key = created.json()
+    secret = key.pop("secret")
+    assert re.fullmatch(r"sk-weir-[0-9A-Za-z]{43}", secret)
+    assert (key["class"], key["models"], key["ip_allow"]) == ("batch", ["m"], ["10.0.0.0/8"])
+    assert key["expires_at"] == "2100-01-01T00:00:00.000Z"
+    assert await api.json("GET", f"/keys/{key['id']}") == key
+    listed = await api.call("GET", "/tenants/acme/keys")
+    assert listed.json()["items"] == [key]
+    audit = await api.call("GET", "/audit")
+    for answer in (listed, audit):
+        assert secret not in answer.text
+        assert "digest" not in answer.text
+
+
+async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
+    """Rotation gives a new key with a new secret; DELETE revokes and is harmless twice."""
+    old = await api.json("POST", "/tenants/acme/keys", {"name": "ci", "class": "batch"})
+    await api.json("PUT", f"/keys/{old['id']}/limits", {"rpm": 3})
+    rotated = await api.call("POST", f"/keys/{old['id']}/rotate", {"grace_ms": 60_000})
+    assert rotated.status_code == 201
+    new = rotated.json()
+    assert new["secret"] != old["secret"]
+    assert new["limits"] == {**DEFAULTS, "rpm": 3}
+    assert (await api.json("GET", f"/keys/{old['id']}"))["rotated_to"] == new["id"]
+    again = await api.call("POST", f"/keys/{old['id']}/rotate")
+    assert again.status_code == 409
+    for _ in range(2):
+        revoked = await api.call("DELETE", f"/keys/{new['id']}")
+        assert (revoked.status_code, revoked.content) == (204, b"")
+    assert (await api.json("GET", f"/keys/{new['id']}"))["revoked_at"] is not None
+    assert await api.json("GET", f"/keys/{new['id']}/limits") == {**DEFAULTS, "rpm": 3}
+
+
+async def test_every_change_names_who_made_it(api: AdminApi) -> None:
+    """The audit log has the token's user, and before and after."""
+    await api.json("PUT", "/tenants/acme/limits", {"tpm": 9})
+    entry = (await api.json("GET", "/audit?limit=1"))["items"][0]
+    assert entry["actor"] == "user:admin@weir.local"
+    assert (entry["action"], entry["subject_id"]) == ("tenant.limits", "acme")
+    assert (entry["before"]["tpm"], entry["after"]["tpm"]) == (None, 9)
+    found = await api.json("GET", "/audit?action=tenant.limits&subject_id=acme")
+    assert found["items"] == [entry]
