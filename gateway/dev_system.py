@@ -49,9 +49,11 @@ class DevSystem:
     """Everything that runs on one data directory."""
 
     def __init__(self, data_dir: DataDir, options: DevOptions, terminal: Terminal) -> None:
+        """Nothing starts yet. Raises ClickException where the port is in use."""
         self._data_dir = data_dir
         self._options = options
         self._terminal = terminal
+        self._ports = gateway_ports(options.port, options.gateways)
         self._ready_path = data_dir.path / "ready.json"
         # What a killed run left says that something serves.
         self._ready_path.unlink(missing_ok=True)
@@ -59,6 +61,7 @@ class DevSystem:
         self._secrets: DevSecrets | None = None
         self._database_url = options.database_url or ""
         self._redis_url = options.redis_url or ""
+        self._postgres: EmbeddedPostgres | None = None
         self._gateways: list[str] = []
         self._engines: list[Engine] = []
         self._models: list[Model] = []
@@ -70,9 +73,10 @@ class DevSystem:
         Raises StartFailed, ClickException and WeirError, each of one line; then call `stop`.
         """
         options, data_dir = self._options, self._data_dir
-        ports = gateway_ports(options.port, options.gateways)
         secrets = kept_secrets(data_dir.path / "secrets.json")
         self._terminal.say(f"weir dev in {folder_of(data_dir.path)}")
+        if options.engine not in STARTED_ENGINES:
+            self._engines = [await found_engine(options.engine, options.engine_api_key)]
         with self._terminal.step("stores") as words:
             words.extend(await self._start_stores())
         with self._terminal.step("schema"):
@@ -93,11 +97,11 @@ class DevSystem:
                 redis_url=self._redis_url,
                 salt=secrets.cache_salt,
             )
-            for number, port in enumerate(ports)
+            for number, port in enumerate(self._ports)
         ]
         with self._terminal.step("gateways"):
             await self._supervisor.start(gateways)
-        self._gateways = [f"http://127.0.0.1:{port}" for port in ports]
+        self._gateways = [f"http://127.0.0.1:{port}" for port in self._ports]
         self._write_ready()
         return welcome(
             self._document(),
@@ -114,6 +118,8 @@ class DevSystem:
         self._ready_path.unlink(missing_ok=True)
         self._gateways = []
         await self._supervisor.stop()
+        if self._postgres is not None:
+            self._postgres.remove_socket_folder()
 
     async def _start_stores(self) -> list[str]:
         services: list[Service] = []
@@ -122,9 +128,9 @@ class DevSystem:
             self._redis_url = valkey.url
             services.append(store_service(valkey))
         if not self._database_url:
-            postgres = EmbeddedPostgres(self._data_dir)
-            self._database_url = postgres.url
-            services.append(store_service(postgres))
+            self._postgres = EmbeddedPostgres(self._data_dir)
+            self._database_url = self._postgres.url
+            services.append(store_service(self._postgres))
         await self._supervisor.start(services)
         if self._options.redis_url:
             await _check_redis(self._redis_url)
@@ -136,8 +142,6 @@ class DevSystem:
             self._engines = started_engines(options.engine, options.workers, self._data_dir)
             services = [engine.service for engine in self._engines if engine.service is not None]
             await self._supervisor.start(services)
-        else:
-            self._engines = [await found_engine(options.engine, options.engine_api_key)]
         self._models, self._workers = await fleet_of(self._engines)
         record = self._data_dir.path / "workers.json"
         await self._administer(

@@ -1,34 +1,48 @@
 """Real servers for tests: a Valkey, a Postgres, databases in it, and HTTP children."""
 
 import asyncio
+import json
 import os
 import pwd
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+import pytest
 import redis
 
-from backend.embedded import DataDir, EmbeddedPostgres, EmbeddedValkey, free_port, running
+from backend.embedded import (
+    DataDir,
+    EmbeddedPostgres,
+    EmbeddedValkey,
+    free_port,
+    running,
+)
 
 TEMPLATE = "migrated"
+TESTS = Path(__file__).parent
 
 __all__ = [
     "TEMPLATE",
+    "LaunchRefused",
+    "Launched",
     "Stores",
     "drop_database",
     "eventually",
     "flush",
     "free_port",
     "fresh_database",
+    "launch_stores",
     "make_template",
     "nobody",
     "process_state",
+    "python_for",
     "running_stores",
 ]
 
@@ -57,7 +71,79 @@ def running_stores(folder: Path) -> Iterator[Stores]:
         with running(valkey) as valkey_process, running(postgres) as postgres_process:
             yield Stores(valkey, postgres, valkey_process, postgres_process)
     finally:
+        postgres.remove_socket_folder()
         data_dir.close()
+
+
+class LaunchRefused(Exception):
+    """The launcher ended with one line instead of serving."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Both embedded stores, run by a launcher that can be killed."""
+
+    launcher: subprocess.Popen[str]
+    valkey_pid: int
+    postgres_pid: int
+    redis_url: str
+    database_url: str
+    start_ms: float
+
+    def stop(self) -> int:
+        """Let the launcher stop them; returns its status."""
+        assert self.launcher.stdin is not None
+        self.launcher.stdin.close()
+        return self.launcher.wait(20)
+
+
+def launch_stores(folder: Path, account: tuple[int, int] | None = None) -> Launched:
+    """Start a launcher of both stores, with an empty PATH and HOME, and wait until they serve.
+
+    Raises LaunchRefused with what the launcher wrote, where it ends instead. Skips the test where
+    `account` cannot run Python.
+    """
+    user, group = account or (None, None)
+    packages = Path(asyncpg.__file__).parent.parent
+    launcher = subprocess.Popen(
+        [python_for(account), str(TESTS / "embedded_launcher.py"), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={"HOME": "", "PATH": "", "PYTHONPATH": f"{TESTS.parent}:{packages}"},
+        cwd="/",
+        user=user,
+        group=group,
+        extra_groups=None if user is None else [],
+    )
+    assert launcher.stdout is not None
+    line = launcher.stdout.readline()
+    if not line.startswith("{"):
+        launcher.wait()
+        raise LaunchRefused(line.strip())
+    return Launched(launcher, **json.loads(line))
+
+
+def python_for(account: tuple[int, int] | None) -> str:
+    """A Python that `account` can run; the present one may lie in a folder of root's own."""
+    if account is None:
+        return sys.executable
+    for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        wanted = "import sys; sys.path.insert(0, sys.argv[1]); import backend.embedded"
+        with suppress(OSError):
+            answer = subprocess.run(
+                [candidate, "-c", wanted, str(TESTS.parent)],
+                user=account[0],
+                group=account[1],
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                check=False,
+            )
+            if answer.returncode == 0:
+                return candidate
+    pytest.skip(f"user {account[0]} can run no Python that reaches this checkout")
 
 
 def flush(redis_url: str) -> None:
@@ -99,6 +185,7 @@ async def make_template(postgres: EmbeddedPostgres) -> None:
     async with _administering(postgres) as connection:
         if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", TEMPLATE):
             return
+        await connection.execute("DROP DATABASE IF EXISTS migrating")
         await connection.execute("CREATE DATABASE migrating")
         await upgrade(postgres.database_url("migrating"))
         await connection.execute(f"ALTER DATABASE migrating RENAME TO {TEMPLATE}")

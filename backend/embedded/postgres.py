@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import struct
 import sys
 from pathlib import Path
@@ -69,6 +70,7 @@ class EmbeddedPostgres:
         """Make the cluster if there is none yet. Raises StartFailed."""
         if not self._folder.exists():
             self._initialize()
+        _private_folder(self.socket_folder, self._account)
         _remove_stale(self._folder, self.socket_folder)
         settings = {
             "listen_addresses": "",
@@ -93,6 +95,10 @@ class EmbeddedPostgres:
         except OSError:
             return False
         return answer == b"R"
+
+    def remove_socket_folder(self) -> None:
+        """Leave nothing in /tmp, once the server has stopped."""
+        shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     def _in_folder(self, folder: Path, program: str, *options: str) -> Launch:
         walkable = self._account is None or sys.platform != "linux"
@@ -127,22 +133,28 @@ class EmbeddedPostgres:
 
 def _socket_folder(data_path: Path, account: tuple[int, int] | None) -> Path:
     """A private folder in /tmp, the same one for the same data directory and user."""
-    uid, gid = account or (os.geteuid(), os.getegid())
+    uid = os.geteuid() if account is None else account[0]
     key = hashlib.sha256(os.fsencode(data_path)).hexdigest()[:12]
     for attempt in range(SOCKET_FOLDERS_TRIED):
         folder = SOCKET_ROOT / f"weir-{uid}-{key}-{attempt}"
-        try:
-            folder.mkdir(mode=0o700)
-            if account is not None:
-                os.chown(folder, uid, gid)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise DataDirUnusable(f"cannot make {folder}: {error.strerror}") from error
-        status = folder.lstat()
-        if status.st_uid == uid and status.st_mode & 0o170777 == 0o040700:
+        if _private_folder(folder, account):
             return folder
     raise DataDirUnusable(f"every {SOCKET_ROOT}/weir-{uid}-{key}-* belongs to somebody else")
+
+
+def _private_folder(folder: Path, account: tuple[int, int] | None) -> bool:
+    """Make the folder if need be; whether it is the account's own and nobody else's."""
+    uid, gid = account or (os.geteuid(), os.getegid())
+    try:
+        folder.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(folder, uid, gid)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise DataDirUnusable(f"cannot make {folder}: {error.strerror}") from error
+    status = folder.lstat()
+    return status.st_uid == uid and stat.S_ISDIR(status.st_mode) and status.st_mode & 0o077 == 0
 
 
 def _remove_stale(data_folder: Path, socket_folder: Path) -> None:
