@@ -118,11 +118,13 @@ async def read_body(
     if not raw.strip() and empty is not None:
         return empty
     try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        raise unprocessable_field(error) from error
+        fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest("the body is not valid JSON", code="malformed_json") from error
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise unprocessable_field(error) from error
 
 
 def instant_ms(instant: datetime | None, *, field: str) -> int | None:

@@ -53,7 +53,7 @@ ERRORS: list[tuple[str, str, bytes | None, int]] = [
     ("POST", "/tenants", b"\xff\xfe", 400),
     ("POST", "/tenants", b'{"id": "\xff"}', 400),
     ("PUT", "/tenants/acme/limits", b'{"models": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", 400),
-    ("PUT", "/tenants/acme/limits", b"[" * 20_000, 422),
+    ("PUT", "/tenants/acme/limits", b"[" * 20_000, 400),
     ("POST", "/tenants", b"[]", 422),
     ("POST", "/tenants", b'{"id": "x"}', 422),
     ("POST", "/tenants", b'{"id": "x", "name": "X", "colour": "red"}', 422),

@@ -1,0 +1,83 @@
+"""What names, networks, zones and addresses may be."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.administration import checks
+from gateway.errors import Unprocessable
+
+Check = Callable[[str], object]
+
+
+@pytest.mark.parametrize(
+    ("check", "good"),
+    [
+        (checks.check_tenant_id, "a"),
+        (checks.check_tenant_id, "0-a_b"),
+        (checks.check_tenant_id, "a" * 63),
+        (checks.check_name, "Straße & Söhne"),
+        (checks.check_currency, "KWD"),
+        (checks.check_time_zone, "Asia/Kathmandu"),
+        (checks.check_time_zone, "UTC"),
+        (checks.check_email, "a.b+c@weir.local"),
+        (checks.check_email, "root@localhost"),
+        (checks.check_password, "twelve chars"),
+    ],
+)
+def test_good_values_come_back(check: Check, good: str) -> None:
+    """As they were."""
+    assert check(good) == good
+
+
+@pytest.mark.parametrize(
+    ("check", "bad", "param"),
+    [
+        (checks.check_tenant_id, "", "id"),
+        (checks.check_tenant_id, "a" * 64, "id"),
+        (checks.check_tenant_id, "a{b}", "id"),
+        (checks.check_tenant_id, "a\n", "id"),
+        (checks.check_tenant_id, "_a", "id"),
+        (checks.check_tenant_id, "ä", "id"),
+        (checks.check_name, "a\tb", "name"),
+        (checks.check_name, "a" * 201, "name"),
+        (checks.check_currency, "XXX", "currency"),
+        (checks.check_time_zone, "", "time_zone"),
+        (checks.check_time_zone, "/etc/localtime", "time_zone"),
+        (checks.check_time_zone, "Europe/Berlin\x00", "time_zone"),
+        (checks.check_time_zone, "Europe", "time_zone"),
+        (checks.check_email, "a@", "email"),
+        (checks.check_email, "@b.c", "email"),
+        (checks.check_email, "a@b..c", "email"),
+        (checks.check_email, "a" * 250 + "@b.c", "email"),
+        (checks.check_password, "eleven char", "password"),
+    ],
+)
+def test_bad_values_name_their_field(check: Check, bad: str, param: str) -> None:
+    """Each refusal says which field and what it must be."""
+    with pytest.raises(Unprocessable) as refused:
+        check(bad)
+    assert refused.value.param == param
+    assert refused.value.message.startswith(f"{param}: must be ")
+
+
+def test_networks_become_canonical() -> None:
+    """A single address is its own network; None allows all; host bits are refused."""
+    assert checks.check_networks(None) is None
+    assert checks.check_networks(["10.0.0.0/8", "192.0.2.1", "2001:DB8::/32"]) == [
+        "10.0.0.0/8",
+        "192.0.2.1/32",
+        "2001:db8::/32",
+    ]
+    for bad in ([], ["10.0.0.1/8"], ["10.0.0.0/33"], [""], ["::/129"]):
+        with pytest.raises(Unprocessable):
+            checks.check_networks(bad)
+
+
+def test_an_expiry_lies_in_the_future() -> None:
+    """Not now, and not beyond what a date can say."""
+    assert checks.check_expiry(None, now_ms=5) is None
+    assert checks.check_expiry(6, now_ms=5) == 6
+    for bad in (5, 0, -1, checks.EXPIRY_MAX_MS + 1):
+        with pytest.raises(Unprocessable):
+            checks.check_expiry(bad, now_ms=5)
