@@ -51,6 +51,7 @@ class Shipper:
         self._retention_s = retention_hours * 3600
         self._backlog = Backlog(journal)
         self._watermarks: dict[int, Watermark] | None = None
+        self._place_known = False
         self._wake = asyncio.Event()
         self._passed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -92,7 +93,7 @@ class Shipper:
         """Whether all that is durable, or held in memory after a failed write, is in Postgres."""
         durable = self._journal.durable
         return (
-            self._watermarks is not None
+            self._place_known
             and self._backlog.place == (durable.key.boot, durable.seq)
             and not self._journal.spare()
         )
@@ -127,6 +128,7 @@ class Shipper:
                 await self._ship_all()
             except WatermarkMoved:
                 logger.info("shipper: the watermark moved; it is read again")
+                self._place_known = False
             except AWAY as error:
                 self._note(_name(error))
             except Exception as error:
@@ -157,7 +159,7 @@ class Shipper:
                 watermarks = await load_watermarks(db, self._journal.gateway_id)
             shipped = {boot: watermark.seq for boot, watermark in watermarks.items()}
             await asyncio.to_thread(self._backlog.seek, shipped)
-            self._watermarks = watermarks
+            self._watermarks, self._place_known = watermarks, True
         if time.monotonic() >= self._housekeeping_at:
             await self._keep_house(self._watermarks)
         await self._ship_spare()

@@ -81,13 +81,16 @@ class Segment:
         needed = self.end + length
         if needed <= self._reserved_to:
             return
+        # Where an end was longer than the room kept for it, `end` has passed what is reserved; what
+        # is written must not be reserved again, since a reservation may write zeros.
+        start = max(self.end, self._reserved_to)
         generous = needed + RESERVE_STEP_BYTES
-        with contextlib.suppress(OSError):
-            self._storage.reserve(self._descriptor, self._reserved_to, generous - self._reserved_to)
+        try:
+            self._storage.reserve(self._descriptor, start, generous - start)
             self._reserved_to = generous
-            return
-        self._storage.reserve(self._descriptor, self._reserved_to, needed - self._reserved_to)
-        self._reserved_to = needed
+        except OSError:
+            self._storage.reserve(self._descriptor, start, needed - start)
+            self._reserved_to = needed
 
     def append(self, data: bytes) -> None:
         """Write whole frames at the end and sync. After an OSError the file must not be used."""

@@ -1,4 +1,5 @@
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,28 @@ def test_little_space_is_taken_exactly(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
         segment.reserve(500_000)
     segment.seal()
+
+
+def test_reserving_never_touches_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a reservation writes zeros, they lie behind the records, also where records have
+    outgrown what was reserved."""
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr("gateway.adapters.journal.segment.RESERVE_STEP_BYTES", 10)
+    segment = Segment.create(tmp_path, Storage(), HEADER)
+    frames = [encode_frame(bytes([number]) * 300) for number in range(6)]
+    for frame in frames:
+        segment.append(frame)
+    segment.reserve(1000)
+    segment.append(frames[0])
+    segment.seal()
+    found = scan(segment.path.read_bytes())
+    assert [frame.payload for frame in found.frames[1:]] == [
+        *(bytes([number]) * 300 for number in range(6)),
+        bytes(300),
+    ]
