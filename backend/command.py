@@ -2,6 +2,8 @@
 
 import click
 
+from backend.local.engine import LocalEngine
+from backend.local.settings import LocalSettings
 from backend.sglang_http.engine import Engine, EngineUnavailable
 from backend.sglang_http.server import PortUnavailable, listen, run
 from backend.simulated.engine import SimulatedEngine
@@ -21,6 +23,47 @@ GRACE = click.option(
 @click.group()
 def backend() -> None:
     """Run one worker that speaks SGLang's HTTP."""
+
+
+@backend.command()
+@HOST
+@PORT
+@GRACE
+@click.option("--model", default="smollm2-135m", show_default=True, help="Served model name.")
+@click.option("--context-length", type=click.IntRange(16, 8192), default=8192, show_default=True)
+@click.option("--max-running-requests", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--max-queued-requests", type=click.IntRange(min=0), help="Default: no limit.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads of computation; more than there are idle cores is far slower than one.",
+)
+def local(
+    *,
+    host: str,
+    port: int,
+    grace_ms: int,
+    model: str,
+    context_length: int,
+    max_running_requests: int,
+    max_queued_requests: int | None,
+    threads: int,
+) -> None:
+    """A real language model on this machine's CPU."""
+    settings = LocalSettings(
+        model=model,
+        context_tokens=context_length,
+        max_running_requests=max_running_requests,
+        max_queued_requests=max_queued_requests,
+        threads=threads,
+    )
+    try:
+        engine = LocalEngine(settings)
+    except EngineUnavailable as error:
+        raise click.ClickException(str(error)) from None
+    _run(engine, host, port, grace_ms)
 
 
 @backend.command()
