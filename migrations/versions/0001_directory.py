@@ -12,20 +12,17 @@ depends_on = None
 DIRECTORY_TABLES = ("tenant", "api_key", "model", "worker")
 TABLES_WITH_LIMITS = ("tenant", "api_key")
 
-# A statement trigger locks before any row is touched, so that two writers cannot deadlock between
-# the lock and a row; the row trigger then numbers what the statement writes.
-LOCK_BEFORE_WRITE = """
-CREATE FUNCTION directory_lock() RETURNS trigger LANGUAGE plpgsql AS $$
+TRIGGER_FUNCTIONS = {
+    # A statement trigger locks before any row is touched, so that two writers cannot deadlock
+    # between the lock and a row; the row trigger then numbers what the statement writes.
+    "directory_lock": """
 BEGIN
     PERFORM pg_advisory_xact_lock(x'574549520001'::bigint);
     RETURN NULL;
-END $$
-"""
-
-# Epoch microseconds keep the numbers growing also where an older backup was restored: gateways and
-# Redis may still hold the number of a change that the backup has lost.
-NUMBER_CHANGES = """
-CREATE FUNCTION directory_number_change() RETURNS trigger LANGUAGE plpgsql AS $$
+END""",
+    # Epoch microseconds keep the numbers growing also where an older backup was restored: gateways
+    # and Redis may still hold the number of a change that the backup has lost.
+    "directory_number_change": """
 DECLARE
     drawn bigint := nextval('directory_change');
     epoch_us bigint := floor(extract(epoch FROM clock_timestamp()) * 1000000);
@@ -35,12 +32,9 @@ BEGIN
         PERFORM setval('directory_change', NEW.changed);
     END IF;
     RETURN NEW;
-END $$
-"""
-
-# Epoch milliseconds for the same reason, as Redis compares the versions of limits.
-VERSION_LIMITS = """
-CREATE FUNCTION directory_version_limits() RETURNS trigger LANGUAGE plpgsql AS $$
+END""",
+    # Epoch milliseconds for the same reason, as Redis compares the versions of limits.
+    "directory_version_limits": """
 DECLARE
     epoch_ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
 BEGIN
@@ -52,32 +46,18 @@ BEGIN
         NEW.limits_version := OLD.limits_version;
     END IF;
     RETURN NEW;
-END $$
-"""
-
-# A gateway that follows changes would never learn of a row that is gone.
-REFUSE_DELETE = """
-CREATE FUNCTION directory_refuse_delete() RETURNS trigger LANGUAGE plpgsql AS $$
+END""",
+    # A gateway that follows changes would never learn of a row that is gone.
+    "directory_refuse_delete": """
 BEGIN
     RAISE EXCEPTION 'rows of % are marked, never deleted', TG_TABLE_NAME
         USING ERRCODE = 'restrict_violation';
-END $$
-"""
-
-APPEND_ONLY = """
-CREATE FUNCTION audit_log_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+END""",
+    "audit_log_append_only": """
 BEGIN
     RAISE EXCEPTION 'the audit log is append-only' USING ERRCODE = 'restrict_violation';
-END $$
-"""
-
-FUNCTIONS = (
-    "directory_lock",
-    "directory_number_change",
-    "directory_version_limits",
-    "directory_refuse_delete",
-    "audit_log_append_only",
-)
+END""",
+}
 
 
 def upgrade() -> None:
@@ -87,8 +67,8 @@ def upgrade() -> None:
     _create_fleet()
     _create_users()
     _create_audit_log()
-    for function in (LOCK_BEFORE_WRITE, NUMBER_CHANGES, VERSION_LIMITS, REFUSE_DELETE, APPEND_ONLY):
-        op.execute(function)
+    for name, body in TRIGGER_FUNCTIONS.items():
+        op.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $${body} $$")
     _create_triggers()
 
 
@@ -96,8 +76,8 @@ def downgrade() -> None:
     """Drop all of it."""
     for table in ("audit_log", "user_token", "app_user", "worker", "model", "api_key", "tenant"):
         op.drop_table(table)
-    for function in FUNCTIONS:
-        op.execute(f"DROP FUNCTION {function}()")
+    for name in TRIGGER_FUNCTIONS:
+        op.execute(f"DROP FUNCTION {name}()")
     op.execute(sa.schema.DropSequence(sa.Sequence("directory_change")))
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from postgres_proxy import PostgresProxy, postgres_proxy
-from redis.asyncio import Redis
 from servers import eventually
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -15,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.directory_content import DirectoryChange
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.revocations import KEPT_MS, REVOKED_KEY
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model, Worker
 from gateway.errors import StoreUnavailable
@@ -225,80 +223,6 @@ async def test_a_row_of_a_later_release_is_refused_not_guessed(
     await administration.create_tenant(ME, "globex", "T")
     await directory.refresh()
     assert directory.tenant("globex") is not None
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    """A client of this test's Redis."""
-    made: Redis = Redis.from_url(redis_url)
-    yield made
-    await made.aclose()
-
-
-async def test_revocations_come_through_redis_while_postgres_is_away(
-    engine: AsyncEngine, administration: Administration, proxy: PostgresProxy, redis: Redis
-) -> None:
-    """A gateway that cannot reach Postgres refuses a revoked key and a suspended tenant within a
-    second all the same."""
-    publishing = Administration(engine, redis=redis)
-    key, secret = await administration.create_key(ME, "acme", "k", "batch")
-    digest = hashlib.sha256(secret.encode()).digest()
-    behind = async_engine(proxy.url)
-    directory = CachedDirectory(behind, redis=redis)
-    await directory.start()
-    await proxy.refuse()
-    await publishing.revoke_key(ME, key.id)
-    await publishing.update_tenant(ME, "acme", suspended=True)
-
-    def refused() -> bool:
-        found, tenant = directory.key_by_digest(digest), directory.tenant("acme")
-        assert found is not None
-        assert tenant is not None
-        return found.revoked_at_ms is not None and tenant.suspended
-
-    await eventually(refused, within_s=1)
-    assert directory.revocations_age_ms < 1000
-    await proxy.start()
-    await directory.stop()
-    await behind.dispose()
-
-
-async def test_a_resumed_tenant_is_not_held_by_its_old_suspension(
-    engine: AsyncEngine, administration: Administration, redis: Redis
-) -> None:
-    """The entry in Redis is older than the row, so the row counts; a gateway that starts now
-    sees it so too."""
-    publishing = Administration(engine, redis=redis)
-    await publishing.update_tenant(ME, "acme", suspended=True)
-    directory = CachedDirectory(engine, redis=redis, revocation_poll_ms=10)
-    await directory.start()
-    tenant = directory.tenant("acme")
-    assert tenant is not None
-    assert tenant.suspended
-    resumed = await publishing.update_tenant(ME, "acme", suspended=False)
-    await eventually(lambda: directory.tenant("acme") == resumed, within_s=1)
-    looked_at = directory._revocations_looked_at
-    await eventually(lambda: directory._revocations_looked_at > looked_at)
-    assert directory.tenant("acme") == resumed
-    await directory.stop()
-
-
-async def test_revocations_are_kept_for_a_day(engine: AsyncEngine, redis: Redis) -> None:
-    """Older ones are trimmed by the next, and foreign entries are passed over."""
-    now_ms = time.time_ns() // 1_000_000
-    await redis.zadd(REVOKED_KEY, {"key:old:1": now_ms - KEPT_MS - 1000, "nonsense": now_ms})
-    administration = Administration(engine, redis=redis)
-    await administration.create_tenant(ME, "acme", "T")
-    await administration.update_tenant(ME, "acme", suspended=True)
-    members = await redis.zrange(REVOKED_KEY, 0, -1)
-    assert b"key:old:1" not in members
-    assert len(members) == 2
-    directory = CachedDirectory(engine, redis=redis)
-    await directory.start()
-    tenant = directory.tenant("acme")
-    assert tenant is not None
-    assert tenant.suspended
-    await directory.stop()
 
 
 async def test_ten_thousand_tenants_load_quickly(
