@@ -16,7 +16,7 @@ from gateway.adapters.directory_rows import (
 )
 from gateway.adapters.tables import DIRECTORY_TABLES, api_key, model, tenant, worker
 
-BATCH_ROWS = 500
+BATCH_ROWS = 100
 """Rows taken at once: a whole load must not hold up the streams of a gateway that serves."""
 
 Rows = list[Row[Any]]
