@@ -314,8 +314,9 @@ def renew(
 ) -> dict[str, int]:
     """Prolong the leases that a gateway holds; take up again what lapsed or was lost.
 
-    The reply counts `renewed`, `resumed` (had lapsed), `recreated` (was unknown) and `over` (is
-    settled, nothing was done).
+    What was lost took its charge with it: nothing is refunded later, since a cell of that second
+    bears only what others charged. The reply counts `renewed`, `resumed` (had lapsed), `recreated`
+    (was unknown) and `over` (is settled, nothing was done).
     """
     reap(state, now_ms)
     counts = {"renewed": 0, "resumed": 0, "recreated": 0, "over": 0}
@@ -329,6 +330,6 @@ def renew(
             continue
         known = state.lapsed.pop(rid, None)
         counts["recreated" if known is None else "resumed"] += 1
-        state.leases[rid] = known or lease
+        state.leases[rid] = known or replace(lease, second=0)
         state.leases[rid].expires_at_ms = now_ms + ttl_ms
     return counts

@@ -5,8 +5,9 @@ in any trailing 60 s, at any offset, what was charged lies in counted cells: the
 never under-counts, and a bound on the sum is a bound on every trailing 60 s.
 
 The clock is the store's. It may step back: by up to `STANDSTILL_S` the window waits at its newest
-cell; by more, all that it holds is charged again to the present second. Both count charges longer
-than needed, never shorter.
+cell; by more, all that it holds is charged again to the present second, and nothing is refunded to
+a second that the old time had already reached: its cell may since bear others' charges. Both count
+charges longer than needed, never shorter.
 """
 
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class Window:
     """The charges of one scope, by second."""
 
     cells: dict[int, Cell] = field(default_factory=dict)
+    reached_s: int = 0
+    """The newest second of a time that was stepped back from; up to it nothing is refunded."""
 
     def advance(self, now_ms: int) -> int:
         """Drop what is too old and return the second that charges go to now."""
@@ -38,7 +41,10 @@ class Window:
                 now_s = newest_s
             else:
                 self.cells = {now_s: Cell(self.tokens, self.requests)}
+                self.reached_s = max(self.reached_s, newest_s)
         self.cells = {s: cell for s, cell in self.cells.items() if s > now_s - WINDOW_CELLS}
+        if not self.cells:
+            self.reached_s = 0
         return now_s
 
     @property
@@ -58,9 +64,9 @@ class Window:
         cell.requests += requests
 
     def refund(self, second: int, *, tokens: int, requests: int) -> None:
-        """Take back from the cell that was charged; what has aged out is dropped."""
+        """Take back from the cell that was charged; what is no longer there is dropped."""
         cell = self.cells.get(second)
-        if cell is not None:
+        if cell is not None and second > self.reached_s:
             cell.tokens -= tokens
             cell.requests -= requests
 

@@ -9,7 +9,8 @@
 --   5 lapsed   zset  request id -> forgotten at, Unix ms (its record stays in `held`)
 --   6 limits   hash  scope -> "version:max_sequences:tpm:rpm", -1 is no limit
 --   7.. windows, one a scope: hash  w newest second, o oldest second that may hold a cell,
---              t and r sums of tokens and requests, "<second>" -> "tokens:requests"
+--              t and r sums of tokens and requests, "<second>" -> "tokens:requests",
+--              b the newest second of a time that was stepped back from, if it was
 -- ARGV[1] is the time in Unix ms, or empty for the server's own. All numbers are integers.
 local LEASES, HELD, RUNNING, SETTLED, LAPSED, LIMITS = 1, 2, 3, 4, 5, 6
 local WINDOWS = 6
@@ -64,7 +65,7 @@ end
 -- Drop cells that are too old. Returns the second that charges go to, and both sums.
 local function advance(window)
   local now_s = math.floor(now_ms / 1000)
-  local v = redis.call('HMGET', window, 'w', 'o', 't', 'r')
+  local v = redis.call('HMGET', window, 'w', 'o', 't', 'r', 'b')
   if not v[1] then
     return now_s, 0, 0
   end
@@ -75,7 +76,7 @@ local function advance(window)
     else
       redis.call('DEL', window)
       redis.call('HSET', window, 'w', now_s, 'o', now_s, 't', tokens, 'r', requests,
-        now_s, tokens .. ':' .. requests)
+        now_s, tokens .. ':' .. requests, 'b', math.max(newest, tonumber(v[5] or 0)))
       redis.call('EXPIRE', window, WINDOW_TTL_S)
       return now_s, tokens, requests
     end
@@ -114,7 +115,8 @@ local function charge(window, second, tokens, requests)
 end
 
 local function refund(window, second, tokens, requests)
-  if redis.call('HEXISTS', window, second) == 1 then
+  local reached = tonumber(redis.call('HGET', window, 'b') or 0)
+  if second > reached and redis.call('HEXISTS', window, second) == 1 then
     charge(window, second, -tokens, -requests)
   end
 end

@@ -18,7 +18,9 @@ for i = 3, #ARGV, 2 do
       redis.call('ZREM', KEYS[LAPSED], rid)
     else
       recreated = recreated + 1
-      packed = ARGV[i + 1]
+      -- Its charge was lost with it: second 0, so that nothing is refunded to what others charged.
+      local sequences, tokens, _, key, model = unpack_lease(ARGV[i + 1])
+      packed = string.format('%.0f|%.0f|0|%s|%s', sequences, tokens, key, model)
       redis.call('HSET', KEYS[HELD], rid, packed)
     end
     local sequences, _, _, key, model = unpack_lease(packed)

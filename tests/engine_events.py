@@ -1,0 +1,90 @@
+"""Events of an engine's stream, as SGLang sends them."""
+
+import json
+
+
+def chunk(
+    *,
+    delta: dict[str, object] | None = None,
+    text: str | None = None,
+    finish: str | None = None,
+    usage: dict[str, object] | None = None,
+    **more: object,
+) -> bytes:
+    """One chunk with one choice; `text` makes it one of `/v1/completions`."""
+    choice: dict[str, object] = {"index": 0, "finish_reason": finish, "logprobs": None, **more}
+    if text is None:
+        choice["delta"] = delta or {}
+    else:
+        choice["text"] = text
+    event: dict[str, object] = {
+        "id": "engine-id",
+        "object": "chat.completion.chunk" if text is None else "text_completion",
+        "created": 1,
+        "model": "engine-model",
+        "choices": [choice],
+    }
+    if usage is not None:
+        event["usage"] = usage
+    return json.dumps(event).encode()
+
+
+def role() -> bytes:
+    """The first chunk of a chat stream: no token yet."""
+    return chunk(delta={"role": "assistant", "content": ""})
+
+
+def content(words: str, *, usage: dict[str, object] | None = None) -> bytes:
+    """Generated text."""
+    return chunk(delta={"content": words}, usage=usage)
+
+
+def finish(reason: str = "stop", *, usage: dict[str, object] | None = None) -> bytes:
+    """The chunk that says how it ended."""
+    return chunk(delta={}, finish=reason, usage=usage)
+
+
+def counts(
+    prompt: int, output: int, *, cached: int | None = None, reasoning: int = 0
+) -> dict[str, object]:
+    """A usage object of SGLang's; `cached` None is a worker without `--enable-cache-report`."""
+    return {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt + output,
+        "completion_tokens": output,
+        "prompt_tokens_details": None if cached is None else {"cached_tokens": cached},
+        "reasoning_tokens": reasoning,
+        "completion_tokens_details": None,
+    }
+
+
+def usage(prompt: int, output: int, *, cached: int | None = None, reasoning: int = 0) -> bytes:
+    """The last chunk before `[DONE]`: no choice, the final counts."""
+    return json.dumps(
+        {
+            "id": "engine-id",
+            "object": "chat.completion.chunk",
+            "choices": [],
+            "usage": counts(prompt, output, cached=cached, reasoning=reasoning),
+        }
+    ).encode()
+
+
+def error(code: int, message: str = "The request queue is full.") -> bytes:
+    """An error inside a stream that began with 200."""
+    return json.dumps(
+        {"error": {"object": "error", "message": message, "type": "X", "code": code}}
+    ).encode()
+
+
+def answer(words: list[str], *, prompt: int = 5, reason: str = "stop") -> list[bytes]:
+    """A whole chat stream: each word one token."""
+    return [
+        role(),
+        *(
+            content(word, usage=counts(prompt, number))
+            for number, word in enumerate(words, start=1)
+        ),
+        finish(reason),
+        usage(prompt, len(words), cached=0),
+    ]

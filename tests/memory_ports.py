@@ -1,0 +1,263 @@
+"""The ports of the straight line in memory: no server, a clock that stands still.
+
+The ledger executes the specification itself (`gateway.domain.admission`), so what it grants is what
+Redis would grant.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+
+from billing.domain.usage_record import UsageRecord
+from gateway.domain import admission
+from gateway.domain.admission import (
+    Demand,
+    Granted,
+    Lease,
+    Refused,
+    ScopeLimits,
+    ScopeUse,
+    Settled,
+    TenantState,
+)
+from gateway.domain.lease import Admitted
+from gateway.domain.tenant import ApiKey, EngineKind, Limits, Model, RequestClass, Tenant, Worker
+from gateway.domain.worker import WorkerView
+from gateway.errors import Overloaded
+from gateway.serving.ports import HeldLease, LedgerUnavailable
+from gateway.wire.request import CompletionRequest
+
+START_MS = 1_800_000_000_000
+SECRET = "sk-weir-secret"
+TTL_MS = 10_000
+
+
+def a_tenant(limits: Limits | None = None, **changes: object) -> Tenant:
+    """`acme`, without limits unless given."""
+    base: dict[str, object] = {"id": "acme", "name": "Acme", "limits_version": 1}
+    return Tenant(**{**base, "limits": limits or Limits(), **changes})  # type: ignore[arg-type]
+
+
+def a_key(limits: Limits | None = None, **changes: object) -> ApiKey:
+    """A key of `acme` whose secret is SECRET."""
+    base: dict[str, object] = {
+        "id": "key-1",
+        "tenant_id": "acme",
+        "name": "first",
+        "digest": hashlib.sha256(SECRET.encode()).digest(),
+        "request_class": RequestClass.INTERACTIVE,
+        "limits_version": 1,
+    }
+    return ApiKey(**{**base, "limits": limits or Limits(), **changes})  # type: ignore[arg-type]
+
+
+def a_model(**changes: object) -> Model:
+    """`m`: a context of 1,000, at most 100 tokens unless asked otherwise, 20 expected."""
+    base: dict[str, object] = {
+        "id": "m",
+        "context_tokens": 1000,
+        "max_output_tokens": 100,
+        "default_output_tokens": 20,
+    }
+    return Model(**{**base, **changes})  # type: ignore[arg-type]
+
+
+def a_worker(name: str = "w0", **changes: object) -> Worker:
+    """A worker of `m` that speaks SGLang."""
+    base: dict[str, object] = {"id": name, "model": "m", "url": f"http://{name}:30000"}
+    return Worker(**{**base, "kind": EngineKind.SGLANG, **changes})  # type: ignore[arg-type]
+
+
+class StandingClock:
+    """Time moves only when told to."""
+
+    def __init__(self) -> None:
+        self.us = START_MS * 1000
+
+    def advance(self, ms: int) -> None:
+        self.us += ms * 1000
+
+    def now_ms(self) -> int:
+        return self.us // 1000
+
+    def monotonic_us(self) -> int:
+        return self.us
+
+
+class MemoryDirectory:
+    """One tenant with one key, models and workers; each may be replaced."""
+
+    def __init__(self, *workers: Worker) -> None:
+        self.one_tenant: Tenant | None = a_tenant()
+        self.keys = [a_key()]
+        self.all_models = [a_model()]
+        self.all_workers = list(workers)
+        self.age_ms = 0
+
+    def key_by_digest(self, digest: bytes) -> ApiKey | None:
+        return next((key for key in self.keys if key.digest == digest), None)
+
+    def tenant(self, tenant_id: str) -> Tenant | None:
+        found = self.one_tenant
+        return found if found is not None and found.id == tenant_id else None
+
+    def model(self, model_id: str) -> Model | None:
+        return next((model for model in self.all_models if model.id == model_id), None)
+
+    def models(self) -> list[Model]:
+        return self.all_models
+
+    def workers(self, model_id: str | None = None) -> list[Worker]:
+        return [w for w in self.all_workers if model_id in (None, w.model)]
+
+
+class MemoryLedger:
+    """Runs the specification; `away` makes every call fail, `loses_replies` after its effect."""
+
+    def __init__(self, clock: StandingClock) -> None:
+        self._clock = clock
+        self.states: dict[str, TenantState] = defaultdict(TenantState)
+        self.away = False
+        self.loses_replies = False
+        self.settlements: list[tuple[str, int, bool, Settled]] = []
+        self.renewals: list[dict[str, int]] = []
+        self.marked: list[str] = []
+        self.sweeps = 0
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(0)
+        if self.away:
+            raise LedgerUnavailable(TimeoutError)
+
+    def _reply(self) -> None:
+        if self.loses_replies:
+            raise LedgerUnavailable(TimeoutError)
+
+    async def acquire(
+        self,
+        tenant_id: str,
+        key_id: str,
+        model: str,
+        demand: Demand,
+        scopes: Sequence[ScopeLimits],
+    ) -> Granted | Refused:
+        await self._answer()
+        decision = admission.acquire(
+            self.states[tenant_id],
+            demand,
+            tuple(scopes),
+            now_ms=self._clock.now_ms(),
+            ttl_ms=TTL_MS,
+        )
+        self._reply()
+        return decision
+
+    async def settle(self, lease: HeldLease, *, actual_tokens: int, ran: bool) -> Settled:
+        await self._answer()
+        found = admission.settle(
+            self.states[lease.tenant_id],
+            lease.request_id,
+            actual_tokens=actual_tokens,
+            ran=ran,
+            now_ms=self._clock.now_ms(),
+        )
+        self.settlements.append((lease.request_id, actual_tokens, ran, found))
+        self._reply()
+        return found
+
+    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> dict[str, int]:
+        await self._answer()
+        held = {
+            h.request_id: Lease(h.sequences, h.reserved_tokens, h.second, h.scope_names, 0)
+            for h in leases
+        }
+        counts = admission.renew(
+            self.states[tenant_id], held, now_ms=self._clock.now_ms(), ttl_ms=TTL_MS
+        )
+        self.renewals.append(counts)
+        return counts
+
+    async def observe(self, tenant_id: str, scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:
+        await self._answer()
+        return admission.observe(self.states[tenant_id], tuple(scopes), now_ms=self._clock.now_ms())
+
+    async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None:
+        await self._answer()
+        self.marked += tenant_ids
+
+    async def active_tenants(self, at_most: int) -> list[str]:
+        await self._answer()
+        return list(dict.fromkeys(reversed(self.marked)))[:at_most]
+
+    async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
+        await self._answer()
+        self.sweeps += 1
+        return sum(len(state.leases) for state in self.states.values())
+
+
+class MemoryJournal:
+    """Two lists; `refuses` says which of the two calls fails."""
+
+    def __init__(self) -> None:
+        self.admissions: list[Admitted] = []
+        self.records: list[UsageRecord] = []
+        self.failing = False
+        self.refuses: set[str] = set()
+        self.on_ended: Callable[[], None] = lambda: None
+
+    async def admitted(self, entry: Admitted) -> None:
+        await asyncio.sleep(0)
+        self._fail("admitted")
+        self.admissions.append(entry)
+
+    async def ended(self, record: UsageRecord) -> None:
+        await asyncio.sleep(0)
+        self._fail("ended")
+        self.on_ended()
+        self.records.append(record)
+
+    def _fail(self, call: str) -> None:
+        if call in self.refuses:
+            raise Overloaded("usage cannot be recorded now", code="metering_unavailable")
+
+
+class MemoryFleet:
+    """Every worker of the directory is healthy until it failed."""
+
+    def __init__(self, directory: MemoryDirectory) -> None:
+        self._directory = directory
+        self.unhealthy: set[str] = set()
+        self.open: Counter[str] = Counter()
+
+    def views(self, model: str | None = None) -> list[WorkerView]:
+        return [
+            WorkerView(
+                worker=worker,
+                healthy=worker.id not in self.unhealthy,
+                in_flight=self.open[worker.id],
+            )
+            for worker in self._directory.workers(model)
+        ]
+
+    def opened(self, worker_id: str) -> None:
+        self.open[worker_id] += 1
+
+    def closed(self, worker_id: str) -> None:
+        self.open[worker_id] -= 1
+
+    def failed(self, worker_id: str) -> None:
+        self.unhealthy.add(worker_id)
+
+
+class FixedTokenizer:
+    """Every prompt has so many tokens; None: no worker can count."""
+
+    def __init__(self, tokens: int | None = 5) -> None:
+        self.tokens = tokens
+        self.on_count: Callable[[], None] = lambda: None
+
+    async def count(self, request: CompletionRequest) -> list[int] | None:
+        await asyncio.sleep(0)
+        self.on_count()
+        return None if self.tokens is None else [self.tokens] * len(request.prompts)
