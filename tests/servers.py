@@ -6,10 +6,12 @@ import os
 import pwd
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +29,8 @@ from backend.embedded import (
 
 TEMPLATE = "migrated"
 TESTS = Path(__file__).parent
+PACKAGES = Path(asyncpg.__file__).parent.parent
+"""Where this environment's packages are, for a Python that is not of this environment."""
 
 __all__ = [
     "TEMPLATE",
@@ -34,6 +38,7 @@ __all__ = [
     "Launched",
     "Stores",
     "drop_database",
+    "engine_with_models",
     "eventually",
     "flush",
     "free_port",
@@ -104,14 +109,13 @@ def launch_stores(folder: Path, account: tuple[int, int] | None = None) -> Launc
     `account` cannot run Python.
     """
     user, group = account or (None, None)
-    packages = Path(asyncpg.__file__).parent.parent
     launcher = subprocess.Popen(
         [python_for(account), str(TESTS / "embedded_launcher.py"), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={"HOME": "", "PATH": "", "PYTHONPATH": f"{TESTS.parent}:{packages}"},
+        env={"HOME": "", "PATH": "", "PYTHONPATH": f"{TESTS.parent}:{PACKAGES}"},
         cwd="/",
         user=user,
         group=group,
@@ -125,15 +129,16 @@ def launch_stores(folder: Path, account: tuple[int, int] | None = None) -> Launc
     return Launched(launcher, **json.loads(line))
 
 
-def python_for(account: tuple[int, int] | None) -> str:
-    """A Python that `account` can run; the present one may lie in a folder of root's own."""
+def python_for(account: tuple[int, int] | None, module: str = "backend.embedded") -> str:
+    """A Python with which `account` can import `module`; the present one may lie in a folder of
+    root's own. Skips the test where there is none."""
     if account is None:
         return sys.executable
     for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        wanted = "import sys; sys.path.insert(0, sys.argv[1]); import backend.embedded"
         with suppress(OSError):
             answer = subprocess.run(
-                [candidate, "-c", wanted, str(TESTS.parent)],
+                [candidate, "-c", f"import {module}"],
+                env={"PYTHONPATH": f"{TESTS.parent}:{PACKAGES}"},
                 user=account[0],
                 group=account[1],
                 extra_groups=[],
@@ -143,7 +148,7 @@ def python_for(account: tuple[int, int] | None) -> str:
             )
             if answer.returncode == 0:
                 return candidate
-    pytest.skip(f"user {account[0]} can run no Python that reaches this checkout")
+    pytest.skip(f"user {account[0]} has no Python that imports {module} from this checkout")
 
 
 def flush(redis_url: str) -> None:
@@ -199,6 +204,41 @@ async def eventually(
     while not holds():
         assert time.monotonic() < deadline, f"{what} did not hold within {within_s} s"
         await asyncio.sleep(0.005)
+
+
+@contextmanager
+def engine_with_models(
+    port: int, models: Mapping[str, int | None], *, reports_loads: bool
+) -> Iterator[None]:
+    """An HTTP server that lists models with their context lengths, as an engine would; where it
+    `reports_loads` it answers `/v1/loads` as SGLang does."""
+    listed = [
+        {"id": model} | ({} if length is None else {"max_model_len": length})
+        for model, length in models.items()
+    ]
+    answers: dict[str, object] = {"/v1/models": {"object": "list", "data": listed}}
+    if reports_loads:
+        answers["/v1/loads"] = {"loads": [{"dp_rank": 0}]}
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(answers.get(self.path)).encode()
+            self.send_response(200 if self.path in answers else 404)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Answering) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 def process_state(pid: int) -> str | None:
