@@ -1,130 +1,304 @@
-"""`weir dev` run as a person runs it, in a process of its own, for tests."""
+"""A whole Weir for tests: `weir dev` as a user starts it, spoken to over HTTP alone."""
 
+import http.client
+import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+import urllib.parse
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Barrier
+from typing import Any, TypeVar
+from uuid import uuid4
 
-import aiohttp
-import msgspec
-from servers import PACKAGES, TESTS, free_port, process_state, python_for
+import asyncpg
+import servers
 
-from gateway.dev_ready import Ready
+Json = dict[str, Any]
+T = TypeVar("T")
+NO_LIMITS: Json = {"max_queued": 0, "max_wait_ms": 0}
 
-START_WITHIN_S = 90.0
-STOP_WITHIN_S = 40.0
-POLL_S = 0.02
+
+@dataclass(frozen=True)
+class Reply:
+    """One HTTP answer, read whole."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.raw)
+
+    @property
+    def error(self) -> Json:
+        """OpenAI's error object."""
+        found: Json = self.json["error"]
+        return found
+
+    @property
+    def events(self) -> list[Json]:
+        """The JSON events of a stream, `[DONE]` left out."""
+        return [
+            json.loads(line[6:]) for line in self.raw.decode().splitlines() if line[:7] == "data: {"
+        ]
+
+    @property
+    def text(self) -> str:
+        """The content of all deltas."""
+        return "".join(
+            choice["delta"].get("content") or ""
+            for event in self.events
+            for choice in event.get("choices", ())
+        )
 
 
 @dataclass
-class DevRun:
-    """One launcher, and what it prints."""
+class WeirDev:
+    """A running `weir dev`, seen by one tenant."""
 
-    process: subprocess.Popen[bytes]
     data_dir: Path
-    port: int
-    output_path: Path
+    process: subprocess.Popen[bytes]
+    tenant: str = "acme"
+    secrets: dict[str, str] = field(default_factory=dict)
+    """Keys of tenants that a test made."""
 
     @property
-    def output(self) -> str:
-        """All that it has printed so far."""
-        return self.output_path.read_text()
+    def ready(self) -> Json:
+        """`ready.json` as it is now."""
+        found: Json = json.loads((self.data_dir / "ready.json").read_text())
+        return found
 
     @property
-    def url(self) -> str:
-        """The first gateway's address."""
-        return f"http://127.0.0.1:{self.port}"
+    def model(self) -> str:
+        """The served model."""
+        name: str = self.ready["models"][0]
+        return name
 
-    def ready(self) -> Ready:
-        """`ready.json`, once it is there."""
-        path = self.data_dir / "ready.json"
-        self.until(path.exists, "ready.json")
-        return msgspec.json.decode(path.read_bytes(), type=Ready)
+    def key(self, tenant: str | None = None, request_class: str = "interactive") -> str:
+        """A tenant's key."""
+        if (tenant or self.tenant) in self.secrets:
+            return self.secrets[tenant or self.tenant]
+        secret: str = self.ready["tenants"][tenant or self.tenant][request_class]
+        return secret
 
-    def until(self, holds: Callable[[], object], what: str) -> None:
-        """Return once `holds()`; fails, showing the output, where the launcher ends before."""
-        deadline = time.monotonic() + START_WITHIN_S
-        while not holds():
-            ended = self.process.poll()
-            assert ended is None, f"weir dev ended with {ended} before {what}:\n{self.output}"
-            assert time.monotonic() < deadline, f"no {what} in time:\n{self.output}"
-            time.sleep(POLL_S)
+    def with_new_tenant(self) -> "WeirDev":
+        """The same system, seen by a tenant that nobody has used yet."""
+        tenant = f"t-{uuid4().hex[:12]}"
+        made = self.admin("POST", "/admin/v1/tenants", {"id": tenant, "name": "of a test"})
+        assert made.status == 201, made.raw
+        made = self.admin(
+            "POST", f"/admin/v1/tenants/{tenant}/keys", {"name": "k", "class": "interactive"}
+        )
+        seen = replace(self, tenant=tenant, secrets={tenant: made.json["secret"]})
+        deadline = time.monotonic() + 3
+        for index in range(len(self.ready["gateways"])):
+            url = seen.gateway(index) + "/v1/models"
+            while self.request("GET", url, token=seen.key()).status != 200:
+                assert time.monotonic() < deadline, "the new key did not reach every gateway"
+        return seen
 
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        self.process.send_signal(signal.SIGINT)
+    def request(
+        self,
+        method: str,
+        url: str,
+        body: Json | bytes | None = None,
+        *,
+        token: str | None = None,
+        headers: Json | None = None,
+        timeout_s: float = 60,
+    ) -> Reply:
+        """One request to an absolute URL."""
+        parts = urllib.parse.urlsplit(url)
+        connection = http.client.HTTPConnection(
+            parts.hostname or "", parts.port or 80, timeout=timeout_s
+        )
+        sent = {"content-type": "application/json", **(headers or {})}
+        if token is not None:
+            sent["authorization"] = f"Bearer {token}"
+        data = json.dumps(body).encode() if isinstance(body, dict) else body
+        try:
+            connection.request(method, f"{parts.path}?{parts.query}".rstrip("?"), data, sent)
+            response = connection.getresponse()
+            raw = response.read()
+        finally:
+            connection.close()
+        return Reply(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, raw
+        )
 
-    def stop(self) -> int:
+    def gateway(self, index: int = 0) -> str:
+        """A gateway's URL."""
+        urls: list[str] = self.ready["gateways"]
+        return urls[index % len(urls)]
+
+    def post(
+        self,
+        body: Json | bytes,
+        *,
+        path: str = "/v1/chat/completions",
+        gateway: int = 0,
+        token: str | None = None,
+        headers: Json | None = None,
+    ) -> Reply:
+        """Post to a tenant's endpoint."""
+        url = self.gateway(gateway) + path
+        return self.request("POST", url, body, token=token or self.key(), headers=headers)
+
+    def chat(
+        self,
+        text: str = "Tell me of rivers.",
+        *,
+        gateway: int = 0,
+        token: str | None = None,
+        **fields: Any,
+    ) -> Reply:
+        """A chat completion."""
+        return self.post(self.body(text, **fields), gateway=gateway, token=token)
+
+    def body(self, text: str = "Tell me of rivers.", **fields: Any) -> Json:
+        """The body of one."""
+        return {
+            "model": self.model,
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": 16,
+            **fields,
+        }
+
+    @contextmanager
+    def open_chat(self, **fields: Any) -> Iterator[socket.socket]:
+        """A chat completion whose answer the test reads, or leaves, itself."""
+        parts = urllib.parse.urlsplit(self.gateway(fields.pop("gateway", 0)))
+        token = fields.pop("token", None) or self.key()
+        payload = json.dumps(self.body(**fields)).encode()
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+        )
+        with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
+            connection.sendall(head.encode() + payload)
+            yield connection
+
+    def admin(self, method: str, path: str, body: Json | None = None, *, gateway: int = 0) -> Reply:
+        """An admin request."""
+        token = self.ready["users"]["admin"]["token"]
+        return self.request(method, self.gateway(gateway) + path, body, token=token)
+
+    def set_limits(self, tenant: str | None = None, **limits: Any) -> None:
+        """Replace a tenant's limits and wait until every gateway has them."""
+        tenant = tenant or self.tenant
+        body = {**NO_LIMITS, **limits}
+        reply = self.admin("PUT", f"/admin/v1/tenants/{tenant}/limits", body)
+        assert reply.status == 200, reply.raw
+        deadline = time.monotonic() + 3
+        for index in range(len(self.ready["gateways"])):
+            while True:
+                shown = self.limits(tenant, gateway=index)["tenant"]
+                if all(shown[n] == limits.get(n) for n in ("max_sequences", "tpm", "rpm")):
+                    break
+                assert time.monotonic() < deadline, "limits did not reach every gateway"
+
+    def limits(self, tenant: str | None = None, *, gateway: int = 0) -> Json:
+        """`GET /v1/limits`."""
+        url = self.gateway(gateway) + "/v1/limits"
+        found: Json = self.request("GET", url, token=self.key(tenant)).json
+        return found
+
+    def leases(self, tenant: str | None = None) -> int:
+        """Sequences that the tenant holds over all gateways."""
+        held: int = self.limits(tenant)["tenant"]["sequences_running"]
+        return held
+
+    def worker(self, path: str, body: Json | None = None, *, index: int = 0) -> Any:
+        """Ask a worker directly."""
+        url = self.ready["workers"][index]["url"] + path
+        reply = self.request("GET" if body is None else "POST", url, body)
+        return reply.json if reply.raw else None
+
+    def ledger(self) -> dict[str, Json]:
+        """What the workers say they generated, by the gateway's request id."""
+        found: dict[str, Json] = {}
+        for index in range(len(self.ready["workers"])):
+            for entry in self.worker("/weir/ledger", index=index)["entries"]:
+                found[entry["rid"][:32]] = entry
+        return found
+
+    def running(self) -> int:
+        """Sequences that the engines run now."""
+        return sum(
+            load["num_running_reqs"]
+            for index in range(len(self.ready["workers"]))
+            for load in self.worker("/v1/loads", index=index)["loads"]
+        )
+
+    async def sql(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+        """Rows of a query."""
+        connection = await asyncpg.connect(self.ready["database_url"])
+        try:
+            rows: list[asyncpg.Record] = await connection.fetch(query, *arguments)
+        finally:
+            await connection.close()
+        return rows
+
+    async def record(self, request_id: str, *, within_s: float = 5.0) -> asyncpg.Record:
+        """A request's usage record, once it is there."""
+        deadline = time.monotonic() + within_s
+        while True:
+            rows = await self.sql(
+                "SELECT * FROM usage_records WHERE request_id = $1::uuid", request_id
+            )
+            if rows:
+                assert len(rows) == 1
+                return rows[0]
+            assert time.monotonic() < deadline, f"no usage record of {request_id}"
+
+    def stop(self, timeout_s: float = 40) -> int:
         """Ctrl-C, and its exit status."""
         if self.process.poll() is None:
-            self.interrupt()
-        return self.process.wait(STOP_WITHIN_S)
-
-    def pids(self) -> list[int]:
-        """Every process that it says it runs."""
-        pids = self.ready().pids
-        return [*pids.gateways, *pids.workers, *(p for p in (pids.redis, pids.postgres) if p)]
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
 
 
 @contextmanager
-def weir_dev(
-    data_dir: Path,
-    *options: str,
-    port: int | None = None,
-    account: tuple[int, int] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Iterator[DevRun]:
-    """Start it with an empty PATH and HOME; whatever is left of it at the end is stopped."""
-    user, group = account or (None, None)
-    port = port or free_port()
-    # One start has one output, wherever its data are and however often it was started before.
-    output_path = data_dir.parent / f"{data_dir.name}.{time.monotonic_ns()}.out"
-    with output_path.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(python_for(account, "gateway.dev_system"), "-m", "gateway", "dev"),
-                *("--data-dir", str(data_dir), "--port", str(port), *options),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={
-                "PATH": "",
-                "HOME": "",
-                "PYTHONPATH": f"{TESTS.parent}:{PACKAGES}",
-                **(environment or {}),
-            },
-            cwd="/",
-            user=user,
-            group=group,
-            extra_groups=None if user is None else [],
-        )
-    run = DevRun(process, data_dir, port, output_path)
+def weir_dev(data_dir: Path, *options: str, wait_s: float = 90) -> Iterator[WeirDev]:
+    """`weir dev` with these options, until the block ends."""
+    log = (data_dir / "weir-dev.log").open("ab")
+    port = str(servers.free_port())
+    command = [sys.executable, "-m", "gateway", "dev", "--data-dir", str(data_dir), "--port", port]
+    process = subprocess.Popen([*command, *options], stdout=log, stderr=log, start_new_session=True)
+    system = WeirDev(data_dir, process)
+    deadline = time.monotonic() + wait_s
     try:
-        yield run
+        while not (data_dir / "ready.json").exists():
+            assert process.poll() is None, Path(log.name).read_text()[-2000:]
+            assert time.monotonic() < deadline, Path(log.name).read_text()[-2000:]
+            time.sleep(0.05)
+        yield system
     finally:
-        run.stop()
+        log.close()
+        system.stop()
 
 
-def all_gone(pids: list[int]) -> bool:
-    """Whether none of them runs. A zombie, where PID 1 reaps nobody, does not."""
-    return all(process_state(pid) in (None, "Z") for pid in pids)
+def together(count: int, call: Callable[[int], T]) -> Sequence[T]:
+    """`call(0)` to `call(count - 1)` at the same instant; results in order."""
+    gate = Barrier(count)
 
+    def one(index: int) -> T:
+        gate.wait()
+        return call(index)
 
-async def status_of(url: str, secret: str | None = None) -> int:
-    """The status of a GET; 0 where nobody answers."""
-    headers = {} if secret is None else {"authorization": f"Bearer {secret}"}
-    try:
-        async with aiohttp.ClientSession(headers=headers) as session, session.get(url) as answer:
-            return answer.status
-    except (aiohttp.ClientError, OSError):
-        return 0
-
-
-def kill(pid: int) -> None:
-    """kill -9."""
-    os.kill(pid, signal.SIGKILL)
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
