@@ -88,12 +88,10 @@ def inherited_environment(*, with_settings: bool = False) -> dict[str, str]:
     }
 
 
-def folder_of(path: Path) -> Path:
-    """`path` as given where that is shorter to read, relative to the present folder."""
-    try:
-        return path.relative_to(Path.cwd())
-    except ValueError:
-        return path
+def shown(path: Path) -> Path:
+    """`path` as it is shortest to read: relative, where it lies below the present folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if here != Path("/") and path.is_relative_to(here) else path
 
 
 async def _status(port: int, path: str) -> bytes:

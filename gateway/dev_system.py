@@ -12,7 +12,7 @@ from backend.supervisor import Service, Supervisor, store_service
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.redis import connect_redis
 from gateway.administration import Administration
-from gateway.dev_children import folder_of, gateway_ports, gateway_service
+from gateway.dev_children import gateway_ports, gateway_service, shown
 from gateway.dev_engines import (
     STARTED_ENGINES,
     Engine,
@@ -74,7 +74,7 @@ class DevSystem:
         """
         options, data_dir = self._options, self._data_dir
         secrets = kept_secrets(data_dir.path / "secrets.json")
-        self._terminal.say(f"weir dev in {folder_of(data_dir.path)}")
+        self._terminal.say(f"weir dev in {shown(data_dir.path)}")
         if options.engine not in STARTED_ENGINES:
             self._engines = [await found_engine(options.engine, options.engine_api_key)]
         with self._terminal.step("stores") as words:
@@ -105,8 +105,8 @@ class DevSystem:
         self._write_ready()
         return welcome(
             self._document(),
-            ready_path=folder_of(self._ready_path),
-            log_folder=folder_of(data_dir.folder("log")),
+            ready_path=shown(self._ready_path),
+            log_folder=shown(data_dir.folder("log")),
         )
 
     def hurry(self) -> None:

@@ -1,5 +1,6 @@
 """`weir dev` while its parts are killed: each is back at its address, and nothing is orphaned."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -99,9 +100,10 @@ async def test_a_killed_launcher_leaves_no_orphan_and_can_start_again_at_once(
 async def test_a_killed_launchers_children_end_by_themselves(tmp_path: Path) -> None:
     """Without any later start there is still no orphan."""
     with weir_dev(tmp_path / "data", *SIMULATED) as run:
-        pids = run.pids()
+        pids, database_url = run.pids(), run.ready().database_url
         kill(run.process.pid)
         await servers.eventually(lambda: all_gone(pids))
+    shutil.rmtree(database_url.partition("host=")[2])
 
 
 def test_ctrl_c_twice_orphans_nothing(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ async def test_a_killed_launchers_servers_end_by_themselves(folder: Path, accoun
     for pid in (stores.valkey_pid, stores.postgres_pid):
         await eventually(lambda pid=pid: process_state(pid) in (None, "Z"))  # type: ignore[misc] # mypy cannot infer a lambda with a default
     stores.launcher.wait(10)
+    shutil.rmtree(stores.database_url.partition("host=")[2])
 
 
 def test_a_second_launcher_is_refused_in_one_line(folder: Path, account: Account) -> None:
