@@ -20,7 +20,7 @@ Step = bytes | Exception | Callable[[], None] | Hang | asyncio.Event
 ABORTED = (events.finish("abort"), events.usage(5, 2))
 
 
-@dataclass
+@dataclass(eq=False)
 class ScriptedStream:
     """Yields bytes, raises exceptions, calls what is callable, waits for an Event.
 

@@ -8,10 +8,10 @@ from gateway.errors import WeirError
 from gateway.serving.choices import Choice
 from gateway.serving.ports import ClientConnection
 from gateway.wire import sse
-from gateway.wire.assembly import ChoiceAssembly, usage_object, whole_answer
+from gateway.wire.assembly import ChoiceAssembly, Json, whole_answer
 from gateway.wire.error_body import error_json, retry_headers
 from gateway.wire.request import CompletionRequest
-from gateway.wire.upstream import ChunkRewriter, Event, Usage
+from gateway.wire.upstream import ChunkRewriter, Event
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -22,8 +22,8 @@ class Answer(Protocol):
     async def take(self, choice: Choice, data: bytes, event: Event) -> None:
         """One event of a choice."""
 
-    async def complete(self, choices: Sequence[Choice]) -> None:
-        """All choices finished; the record is durable: the last bytes may go out."""
+    async def complete(self, usage: Json) -> None:
+        """All choices finished; the record is durable, with these counts: the last bytes go out."""
 
     async def fail(self, error: WeirError) -> None:
         """It failed: an HTTP status where nothing was sent, else the error event, never [DONE]."""
@@ -32,11 +32,6 @@ class Answer(Protocol):
 def response_id(request: CompletionRequest, request_id: str) -> str:
     """The client's id of an answer."""
     return ("chatcmpl-" if request.endpoint == "chat" else "cmpl-") + request_id
-
-
-def usage_of(choices: Sequence[Choice]) -> dict[str, object]:
-    """The usage object of the whole answer."""
-    return usage_object([(c.prompt, c.usage or Usage()) for c in choices])
 
 
 async def answer_error(
@@ -121,11 +116,9 @@ class StreamAnswer:
             return
         await self._quiet()
         await self._start()
-        if not event.undecodable:
-            data = self._rewriter.rewrite(data, choice.index)
-        await self._connection.write(sse.event(data))
+        await self._connection.write(sse.event(self._rewriter.rewrite(data, choice.index)))
 
-    async def complete(self, choices: Sequence[Choice]) -> None:
+    async def complete(self, usage: Json) -> None:
         """Usage where it was asked for, then [DONE]."""
         await self._quiet()
         await self._start()
@@ -134,7 +127,7 @@ class StreamAnswer:
             kind = (
                 "chat.completion.chunk" if self._request.endpoint == "chat" else "text_completion"
             )
-            last = sse.event(self._rewriter.usage_chunk(usage_of(choices), kind)) + last
+            last = sse.event(self._rewriter.usage_chunk(usage, kind)) + last
         await self._connection.finish(last)
 
     async def fail(self, error: WeirError) -> None:
@@ -167,10 +160,10 @@ class WholeAnswer:
 
     async def take(self, choice: Choice, data: bytes, event: Event) -> None:
         """Keep what the event adds."""
-        if event.has_choice and not event.undecodable:
+        if event.has_choice:
             self._assemblies[choice.index].add(data)
 
-    async def complete(self, choices: Sequence[Choice]) -> None:
+    async def complete(self, usage: Json) -> None:
         """The whole answer."""
         body = whole_answer(
             response_id=response_id(self._request, self._request_id),
@@ -178,7 +171,7 @@ class WholeAnswer:
             created=self._created,
             chat=self._request.endpoint == "chat",
             choices=[assembly.choice() for assembly in self._assemblies],
-            usage=usage_of(choices),
+            usage=usage,
         )
         await self._connection.start(
             200,

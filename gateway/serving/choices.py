@@ -47,6 +47,17 @@ class Choice:
         """Whether the engine said how it ended, and it was not by an abort."""
         return self.finish_reason not in (None, ABORTED)
 
+    @property
+    def began(self) -> bool:
+        """Whether the engine took up its prompt, as far as the stream shows."""
+        return self.deltas > 0 or self.finished
+
+    @property
+    def output_tokens(self) -> int:
+        """As the engine said or, where it did not, the deltas seen: a lower bound."""
+        said = self.usage.output_tokens if self.usage is not None else None
+        return self.deltas if said is None else said
+
     def note(self, event: Event, now_us: int) -> None:
         """Count an event."""
         if event.finish_reason is not None:
@@ -66,7 +77,7 @@ class Choice:
         """Remember how the stream on this worker ended."""
         if self.worker is None:
             return
-        usage = self.usage or Usage()
+        said = self.usage.prompt_tokens if self.usage is not None else None
         self.ended_attempts.append(
             UsageAttempt(
                 attempt=sequence,
@@ -75,8 +86,8 @@ class Choice:
                 started_at_ms=self.attempt_started_ms,
                 ended_at_ms=now_ms,
                 outcome=outcome,
-                prompt_tokens=usage.prompt_tokens,
-                output_tokens=usage.output_tokens if self.usage is not None else self.deltas,
+                prompt_tokens=said or 0,
+                output_tokens=self.output_tokens,
             )
         )
 

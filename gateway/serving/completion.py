@@ -42,7 +42,7 @@ from gateway.serving.ports import (
     Tokenizer,
     UsageJournal,
 )
-from gateway.serving.record import usage_record
+from gateway.serving.record import client_usage, usage_record
 from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
@@ -180,7 +180,7 @@ class Completions:
             metrics.ERRORS.labels(code=failure.code).inc()
             await answer.fail(failure)
         elif outcome is Outcome.COMPLETED:
-            await answer.complete(running.choices)
+            await answer.complete(client_usage(record, running.choices))
 
     def _require_worker(self, model: str) -> None:
         if not any(view.healthy for view in self._upstream.fleet.views(model)):
@@ -293,7 +293,7 @@ class Completions:
             running.admitted,
             running.choices,
             outcome,
-            prompt_estimates=running.estimate.prompt_estimates,
+            prompt_counts=running.estimate.prompt_counts,
             arrival_us=running.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
         )

@@ -20,8 +20,8 @@ class Estimate:
     tokenizer; otherwise it is an upper bound."""
 
     prompt_tokens: int
-    prompt_estimates: tuple[int, ...]
-    """Of each prompt; they sum to `prompt_tokens`."""
+    prompt_counts: tuple[int | None, ...]
+    """Of each prompt, None where only a bound is known."""
     exact: bool
     output_tokens: int
     """Expected output of all choices."""
@@ -40,10 +40,9 @@ async def estimate(
     """
     if request.sequences > SEQUENCES_MAX:
         raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
-    counts = await tokenizer.count(request)
-    exact = counts is not None
-    if counts is None:
-        counts = [len(bytes(p)) + TEMPLATE_TOKENS_BOUND for p in request.prompts]
+    counted = await tokenizer.count(request)
+    exact = counted is not None
+    counts = counted or [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
     longest = max(counts)
     prompt_tokens = sum(counts)
     room = model.context_tokens - longest if exact else model.context_tokens
@@ -69,7 +68,7 @@ async def estimate(
         expected = min(model.default_output_tokens, maximum)
     return Estimate(
         prompt_tokens=prompt_tokens,
-        prompt_estimates=tuple(counts),
+        prompt_counts=tuple(counts) if exact else (None,) * len(counts),
         exact=exact,
         output_tokens=expected * request.sequences,
         output_is_maximum=request.max_tokens is not None,

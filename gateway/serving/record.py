@@ -7,6 +7,7 @@ from billing.domain.policy import CURRENT_POLICY, is_billable
 from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
 from gateway.domain.lease import Admitted
 from gateway.serving.choices import Choice
+from gateway.wire.assembly import usage_object
 from gateway.wire.upstream import Usage
 
 
@@ -30,41 +31,32 @@ _TRUST = (
 )
 
 
-def count(choices: Sequence[Choice], prompt_estimates: Sequence[int]) -> Totals:
+def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Totals:
     """Add up what the engines said, and where they said nothing, what was seen.
 
-    The source is that of the least trustworthy count that entered. `prompt_estimates` are
-    admission's counts of each prompt.
+    The source is that of the least trustworthy count that entered. `prompt_counts` are admission's
+    counts of each prompt, None where they are not the engine's own: those are never recorded.
     """
-    prompts: dict[int, Usage] = {}
-    output = reasoning = 0
-    sources = []
-    for choice in choices:
-        usage = choice.usage
-        if usage is not None:
-            prompts.setdefault(choice.prompt, usage)
-            output += max(usage.output_tokens, 0)
-            reasoning += max(usage.output_reasoning_tokens, 0)
-            sources.append(
-                UsageSource.ENGINE_FINAL if choice.usage_is_final else UsageSource.ENGINE_PROGRESS
-            )
-        elif choice.deltas:
-            output += choice.deltas
-            sources.append(UsageSource.COUNTED)
-        else:
-            sources.append(UsageSource.ESTIMATED)
+    output = sum(choice.output_tokens for choice in choices)
+    reasoning = sum(choice.usage.reasoning_tokens for choice in choices if choice.usage is not None)
+    sources = [_source(choice) for choice in choices]
+    flags = {
+        "count_out_of_range"
+        for choice in choices
+        if choice.usage is not None and choice.usage.out_of_range
+    }
     prompt = cached = 0
-    flags: set[str] = set()
-    for index, estimated in enumerate(prompt_estimates):
-        known = prompts.get(index)
-        if known is None:
-            began = any(c.deltas for c in choices if c.prompt == index)
-            prompt += estimated if began else 0
-            continue
-        prompt += max(known.prompt_tokens, 0)
-        if known.cached_tokens > known.prompt_tokens:
-            flags.add("cached_over_prompt")
-        cached += max(0, min(known.cached_tokens, known.prompt_tokens))
+    for index, counted in enumerate(prompt_counts):
+        known = _longest([choice for choice in choices if choice.prompt == index])
+        if known is not None:
+            prompt += known.prompt_tokens or 0
+            cached += min(known.cached_tokens or 0, known.prompt_tokens or 0)
+            if (known.cached_tokens or 0) > (known.prompt_tokens or 0):
+                flags.add("cached_over_prompt")
+        elif any(choice.began for choice in choices if choice.prompt == index):
+            prompt += counted or 0
+            sources.append(UsageSource.COUNTED)
+            flags.add("prompt_unknown" if counted is None else "prompt_counted")
     if reasoning > output:
         flags.add("reasoning_over_output")
         reasoning = output
@@ -72,12 +64,37 @@ def count(choices: Sequence[Choice], prompt_estimates: Sequence[int]) -> Totals:
     return Totals(prompt, cached, output, reasoning, source, tuple(sorted(flags)))
 
 
+def _longest(choices: Sequence[Choice]) -> Usage | None:
+    """The usage that tells a prompt's tokens, of the choices that share it: one that was aborted
+    in the engine's queue says 0."""
+    said = [c.usage for c in choices if c.usage is not None and c.usage.prompt_tokens is not None]
+    return max(said, key=lambda usage: usage.prompt_tokens or 0, default=None)
+
+
+def _source(choice: Choice) -> UsageSource:
+    if choice.usage is not None and choice.usage.output_tokens is not None:
+        final = choice.usage_is_final
+        return UsageSource.ENGINE_FINAL if final else UsageSource.ENGINE_PROGRESS
+    return UsageSource.COUNTED if choice.began else UsageSource.ESTIMATED
+
+
+def client_usage(record: UsageRecord, choices: Sequence[Choice]) -> dict[str, object]:
+    """The usage object of an answer: the record's own counts."""
+    reported = any(c.usage is not None and c.usage.cached_tokens is not None for c in choices)
+    return usage_object(
+        prompt_tokens=record.prompt_tokens,
+        cached_tokens=record.cached_prompt_tokens if reported else None,
+        output_tokens=record.output_tokens,
+        reasoning_tokens=record.reasoning_tokens,
+    )
+
+
 def usage_record(
     admitted: Admitted,
     choices: Sequence[Choice],
     outcome: Outcome,
     *,
-    prompt_estimates: Sequence[int],
+    prompt_counts: Sequence[int | None],
     arrival_us: int,
     ended_at_ms: int,
 ) -> UsageRecord:
@@ -85,7 +102,7 @@ def usage_record(
     if outcome is Outcome.REFUSED:
         totals = Totals(0, 0, 0, 0, UsageSource.ENGINE_FINAL, ())
     else:
-        totals = count(choices, prompt_estimates)
+        totals = count(choices, prompt_counts)
     firsts = [c.first_token_us for c in choices if c.first_token_us is not None]
     ttft_us = min(firsts) - arrival_us if firsts else None
     served = [choice for choice in choices if choice.worker is not None]
@@ -128,15 +145,14 @@ def _tpot_us(choices: Sequence[Choice]) -> int | None:
     """(last token − first token) / (output tokens − 1), of the choice with the most tokens."""
     longest = max(
         (c for c in choices if c.first_token_us is not None),
-        key=lambda c: c.usage.output_tokens if c.usage is not None else c.deltas,
+        key=lambda c: c.output_tokens,
         default=None,
     )
     if longest is None or longest.first_token_us is None or longest.last_token_us is None:
         return None
-    tokens = longest.usage.output_tokens if longest.usage is not None else longest.deltas
-    if tokens < 2:
+    if longest.output_tokens < 2:
         return None
-    return (longest.last_token_us - longest.first_token_us) // (tokens - 1)
+    return (longest.last_token_us - longest.first_token_us) // (longest.output_tokens - 1)
 
 
 def _finish_reason(choices: Sequence[Choice]) -> str | None:

@@ -1,10 +1,6 @@
 """Assembling a whole answer from one stream per choice."""
 
-from collections.abc import Sequence
-
 import msgspec
-
-from gateway.wire.upstream import Usage
 
 Json = dict[str, object]
 
@@ -37,7 +33,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    choices: list[_Choice] = []
+    choices: list[_Choice] | None = None
 
 
 class ChoiceAssembly:
@@ -55,7 +51,7 @@ class ChoiceAssembly:
 
     def add(self, data: bytes) -> None:
         """One chunk of the stream, as the engine sent it."""
-        for choice in msgspec.json.decode(data, type=_Chunk).choices:
+        for choice in msgspec.json.decode(data, type=_Chunk).choices or ():
             if choice.text:
                 self._content.append(choice.text)
             if choice.delta is not None:
@@ -106,27 +102,18 @@ class ChoiceAssembly:
         return {"index": self._index, "message": message, **ending}
 
 
-def usage_object(usages: Sequence[tuple[int, Usage]]) -> Json:
-    """The usage of an answer whose choices ran as streams of their own.
-
-    `usages` pairs each choice with the index of its prompt: a prompt is counted once, however many
-    choices it has, and so are its cached tokens; output is the sum.
-    """
-    prompts: dict[int, Usage] = {}
-    for prompt, usage in usages:
-        prompts.setdefault(prompt, usage)
-    prompt_tokens = sum(usage.prompt_tokens for usage in prompts.values())
-    output_tokens = sum(usage.output_tokens for _, usage in usages)
-    reasoning = sum(usage.output_reasoning_tokens for _, usage in usages)
-    reported = [u for u in prompts.values() if u.prompt_tokens_details is not None]
+def usage_object(
+    *, prompt_tokens: int, cached_tokens: int | None, output_tokens: int, reasoning_tokens: int
+) -> Json:
+    """OpenAI's usage object. `cached_tokens` is None where the engine does not report them."""
     return {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": output_tokens,
         "total_tokens": prompt_tokens + output_tokens,
         "prompt_tokens_details": (
-            {"cached_tokens": sum(u.cached_tokens for u in reported)} if reported else None
+            None if cached_tokens is None else {"cached_tokens": cached_tokens}
         ),
-        "completion_tokens_details": {"reasoning_tokens": reasoning},
+        "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
     }
 
 

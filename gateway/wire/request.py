@@ -7,9 +7,13 @@ import msgspec
 
 from gateway.errors import InvalidRequest, UnsupportedParameter
 from gateway.wire.fields import CHAT_FIELDS, COMPLETION_FIELDS, GATEWAY_FIELDS, PRIVILEGED_FIELDS
+from gateway.wire.media import refuse_remote_media
 
 Endpoint = Literal["chat", "completions"]
 RawFields = dict[str, msgspec.Raw]
+
+_NONE = msgspec.Raw(b"")
+_IN_PROMPT = ("tools", "chat_template_kwargs", "suffix")
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
@@ -80,8 +84,9 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The client's maximum output a choice; None where it set none."""
     asked_batch: bool
     forward: RawFields
-    text_bytes: int
-    """Size of the prompt as JSON: with the template's overhead, no fewer than its tokens."""
+    prompt_bytes: tuple[int, ...]
+    """Size of each prompt as JSON, and of what else a template writes into it: with the template's
+    own text, no fewer than its tokens."""
 
     @property
     def sequences(self) -> int:
@@ -122,8 +127,10 @@ def read_request(
         max_tokens=max(maxima, default=None),
         asked_batch=_asks_batch(asked, headers),
         forward={name: raw for name, raw in fields.items() if name in forwarded},
-        text_bytes=sum(len(bytes(prompt)) for prompt in prompts)
-        + len(bytes(fields.get("tools", msgspec.Raw(b"")))),
+        prompt_bytes=tuple(
+            sum(len(bytes(raw)) for raw in (prompt, *(fields.get(f, _NONE) for f in _IN_PROMPT)))
+            for prompt in prompts
+        ),
     )
 
 
@@ -155,7 +162,6 @@ def _refuse_unknown(endpoint: Endpoint, fields: RawFields) -> None:
 
 
 def _typed(endpoint: Endpoint, body: bytes) -> _Chat | _Completion:
-    needed = "messages" if endpoint == "chat" else "prompt"
     try:
         asked: _Chat | _Completion = msgspec.json.decode(
             body, type=_Chat if endpoint == "chat" else _Completion
@@ -166,13 +172,26 @@ def _typed(endpoint: Endpoint, body: bytes) -> _Chat | _Completion:
         raise InvalidRequest(f"{param}: {message}" if param else message, param=param) from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("the body is not valid JSON") from None
-    if isinstance(asked, _Chat) and not asked.messages:
-        raise InvalidRequest(f"{needed} is required", param=needed)
-    if isinstance(asked, _Completion) and asked.prompt in ("", []):
-        raise InvalidRequest("prompt is required and must not be empty", param=needed)
-    if isinstance(asked, _Completion) and asked.best_of not in (None, asked.n or 1):
-        raise UnsupportedParameter("best_of other than n is not supported", param="best_of")
+    if isinstance(asked, _Chat):
+        _check_messages(asked)
+    else:
+        _check_prompt(asked)
     return asked
+
+
+def _check_messages(asked: _Chat) -> None:
+    if not asked.messages:
+        raise InvalidRequest("messages is required", param="messages")
+    for message in asked.messages:
+        if isinstance(message.content, list):
+            refuse_remote_media(message.content)
+
+
+def _check_prompt(asked: _Completion) -> None:
+    if asked.prompt in ("", []):
+        raise InvalidRequest("prompt is required and must not be empty", param="prompt")
+    if asked.best_of not in (None, asked.n or 1):
+        raise UnsupportedParameter("best_of other than n is not supported", param="best_of")
 
 
 def _prompts(asked: _Chat | _Completion, fields: RawFields) -> tuple[msgspec.Raw, ...]:

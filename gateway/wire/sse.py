@@ -23,36 +23,48 @@ class SseReader:
     """
 
     def __init__(self, event_bytes_max: int = 16 * 1024 * 1024) -> None:
-        self._buffer = b""
+        self._rest = b""
+        self._after_cr = False
         self._data: list[bytes] = []
         self._size = 0
         self._event_bytes_max = event_bytes_max
 
     def feed(self, received: bytes) -> Iterator[bytes]:
         """Yield the data of every event that `received` completes."""
-        self._buffer += received
-        if len(self._buffer) + self._size > self._event_bytes_max:
-            raise EventTooLong(f"an event is over {self._event_bytes_max} bytes")
-        if b"\n" not in received and b"\r" not in received:
+        received = self._with_plain_ends(received)
+        if b"\n" not in received:
+            self._rest += received
+            self._bound(len(self._rest))
             return
-        # A CR at the very end may be half of a CR LF: it waits for what follows.
-        held_cr = self._buffer.endswith(b"\r")
-        text = self._buffer[:-1] if held_cr else self._buffer
-        if b"\r" in text:
-            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = text.split(b"\n")
-        self._buffer = rest + (b"\r" if held_cr else b"")
+        *lines, self._rest = (self._rest + received).split(b"\n")
         for line in lines:
             if line:
                 self._take(line)
             elif self._data:
                 yield self._flush()
+        self._bound(len(self._rest))
+
+    def _with_plain_ends(self, received: bytes) -> bytes:
+        # A CR ends its line at once; a LF that comes next, even in the next piece, is part of it.
+        if self._after_cr and received.startswith(b"\n"):
+            received = received[1:]
+            self._after_cr = False
+        if received:
+            self._after_cr = received.endswith(b"\r")
+        if b"\r" in received:
+            received = received.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return received
 
     def _take(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             value = line[6:] if line[5:6] == b" " else line[5:]
+            self._bound(len(value) + 1)
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1
+
+    def _bound(self, more: int) -> None:
+        if self._size + more > self._event_bytes_max:
+            raise EventTooLong(f"an event is over {self._event_bytes_max} bytes")
 
     def _flush(self) -> bytes:
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)

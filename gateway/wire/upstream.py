@@ -4,51 +4,50 @@ import msgspec
 
 from gateway.wire.request import RawFields
 
-
-class PromptDetails(msgspec.Struct, frozen=True):
-    """`usage.prompt_tokens_details`."""
-
-    cached_tokens: int | None = None
-
-
-class CompletionDetails(msgspec.Struct, frozen=True):
-    """`usage.completion_tokens_details`."""
-
-    reasoning_tokens: int | None = None
+COUNT_MAX = 2**31 - 1
+"""The largest count that a usage record holds."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """An engine's count, cumulative within one stream. SGLang puts reasoning tokens at the top."""
+    """An engine's count, cumulative within one stream. None is what it did not say; 0 is 0."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int | None = 0
-    prompt_tokens_details: PromptDetails | None = None
-    completion_tokens_details: CompletionDetails | None = None
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Prompt tokens found in the prefix cache."""
+    reasoning_tokens: int = 0
+    """Of the output, spent on reasoning."""
+    out_of_range: bool = False
+    """A count was negative or absurd and has been clamped."""
+
+
+class _PromptDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class _CompletionDetails(msgspec.Struct, frozen=True):
     reasoning_tokens: int | None = None
 
-    @property
-    def cached_tokens(self) -> int:
-        """Prompt tokens found in the prefix cache; 0 where the engine does not say."""
-        details = self.prompt_tokens_details
-        return (details.cached_tokens or 0) if details is not None else 0
 
-    @property
-    def output_tokens(self) -> int:
-        """Generated tokens."""
-        return self.completion_tokens or 0
+class _Usage(msgspec.Struct, frozen=True):
+    """As engines send it. SGLang puts reasoning tokens at the top."""
 
-    @property
-    def output_reasoning_tokens(self) -> int:
-        """Of them, spent on reasoning."""
-        details = self.completion_tokens_details
-        nested = details.reasoning_tokens if details is not None else None
-        return nested or self.reasoning_tokens or 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
+    reasoning_tokens: int | None = None
+
+
+# Raw alone takes any value; in a union with None msgspec lets it take null only.
+_NOTHING = msgspec.Raw(b"null")
+_EMPTY = (b"null", b"[]")
 
 
 class _Delta(msgspec.Struct, frozen=True):
     content: str | None = None
     reasoning_content: str | None = None
-    tool_calls: msgspec.Raw | None = None
+    tool_calls: msgspec.Raw = _NOTHING
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -58,18 +57,15 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 class _Chunk(msgspec.Struct, frozen=True):
-    choices: list[_Choice] = []
-    usage: Usage | None = None
-    error: msgspec.Raw | None = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: msgspec.Raw = _NOTHING
     object: str | None = None
-    message: str | None = None
-    code: int | str | None = None
 
 
 class _ErrorBody(msgspec.Struct, frozen=True):
     message: str | None = None
     code: int | str | None = None
-    type: str | None = None
 
 
 class EngineError(msgspec.Struct, frozen=True):
@@ -82,55 +78,77 @@ class EngineError(msgspec.Struct, frozen=True):
 class Event(msgspec.Struct, frozen=True):
     """One event of an engine's stream, understood."""
 
-    has_content: bool
+    has_content: bool = False
     """Carries generated text, reasoning or a tool call: at least one token."""
-    has_choice: bool
-    finish_reason: str | None
-    usage: Usage | None
-    error: EngineError | None
-    undecodable: bool = False
-
-
-_NULL = (b"null", b"[]")
+    has_choice: bool = False
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    error: EngineError | None = None
 
 
 def read_event(data: bytes) -> Event:
-    """Understand one event. What does not decode is passed on as it is and marked."""
+    """Understand one event. What is no chunk is an error: dropping it would cut the answer short
+    unseen, and passing it on would break the client's reader."""
     try:
         chunk = msgspec.json.decode(data, type=_Chunk)
     except (msgspec.DecodeError, RecursionError):
-        return Event(False, True, None, None, None, undecodable=True)
-    if chunk.error is not None and bytes(chunk.error) not in _NULL:
-        return Event(False, False, None, chunk.usage, read_error(bytes(chunk.error)))
+        return Event(error=EngineError(500, ""))
+    usage = None if chunk.usage is None else _understood(chunk.usage)
+    if bytes(chunk.error) not in _EMPTY:
+        return Event(usage=usage, error=read_error(data))
     if chunk.object == "error":
-        return Event(False, False, None, chunk.usage, read_error(data))
-    choice = chunk.choices[0] if chunk.choices else None
-    if choice is None:
-        return Event(False, False, None, chunk.usage, None)
-    delta = choice.delta
-    has_content = bool(choice.text) or (
-        delta is not None
-        and bool(
-            delta.content
-            or delta.reasoning_content
-            or (delta.tool_calls is not None and bytes(delta.tool_calls) not in _NULL)
-        )
+        return Event(usage=usage, error=read_error(data))
+    if not chunk.choices:
+        return Event(usage=usage)
+    choice = chunk.choices[0]
+    return Event(
+        has_content=bool(choice.text) or _has_content(choice.delta),
+        has_choice=True,
+        finish_reason=choice.finish_reason or None,
+        usage=usage,
     )
-    return Event(has_content, True, choice.finish_reason, chunk.usage, None)
+
+
+def _has_content(delta: _Delta | None) -> bool:
+    return delta is not None and bool(
+        delta.content or delta.reasoning_content or bytes(delta.tool_calls) not in _EMPTY
+    )
+
+
+def _understood(usage: _Usage) -> Usage:
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    nested = completion.reasoning_tokens if completion is not None else None
+    said = (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        prompt.cached_tokens if prompt is not None else None,
+        nested or usage.reasoning_tokens or 0,
+    )
+    prompt_tokens, output_tokens, cached_tokens, reasoning_tokens = held = tuple(map(_held, said))
+    return Usage(
+        prompt_tokens,
+        output_tokens,
+        cached_tokens,
+        reasoning_tokens or 0,
+        out_of_range=held != said,
+    )
+
+
+def _held(count: int | None) -> int | None:
+    return None if count is None else min(max(count, 0), COUNT_MAX)
 
 
 def read_error(body: bytes, status: int = 500) -> EngineError:
     """An engine's error body: SGLang's flat object, OpenAI's nested one, or plain text."""
     try:
         wrapped = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        inner = wrapped.get("error")
-        target = bytes(inner) if inner is not None and bytes(inner)[:1] == b"{" else body
-        parsed = msgspec.json.decode(target, type=_ErrorBody)
+        inner = bytes(wrapped.get("error", _NOTHING))
+        parsed = msgspec.json.decode(inner if inner[:1] == b"{" else body, type=_ErrorBody)
     except (msgspec.DecodeError, RecursionError):
         return EngineError(status, "")
     code = parsed.code
     if isinstance(code, str):
-        code = int(code) if code.isascii() and code.isdigit() else None
+        code = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
     if code is not None and 400 <= code <= 599:
         status = code
     return EngineError(status, parsed.message or "")

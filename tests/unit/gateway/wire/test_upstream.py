@@ -1,0 +1,202 @@
+import json
+
+import engine_events as events
+import hypothesis.strategies as st
+import msgspec
+import pytest
+from hypothesis import given
+
+from gateway.wire.upstream import ChunkRewriter, Usage, read_error, read_event
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+def test_a_role_chunk_is_no_token() -> None:
+    """SGLang's first chunk carries a role and an empty text."""
+    event = read_event(events.role())
+    assert (event.has_choice, event.has_content) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        events.content("hi"),
+        events.chunk(text="hi"),
+        events.chunk(delta={"reasoning_content": "hm"}),
+        events.chunk(delta={"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}),
+    ],
+)
+def test_text_reasoning_and_tool_calls_are_content(data: bytes) -> None:
+    """Each means that at least one token was generated."""
+    assert read_event(data).has_content
+
+
+@pytest.mark.parametrize("delta", [{"tool_calls": []}, {"tool_calls": None}, {"content": None}, {}])
+def test_empty_deltas_are_no_content(delta: dict[str, object]) -> None:
+    """Nothing was generated."""
+    assert not read_event(events.chunk(delta=delta)).has_content
+
+
+def test_the_finish_and_the_usage_are_read() -> None:
+    """S26: they come in chunks of their own, the usage after the finish."""
+    assert read_event(events.finish("length")).finish_reason == "length"
+    last = read_event(events.usage(37, 8, cached=36, reasoning=3))
+    assert (last.has_choice, last.finish_reason) == (False, None)
+    assert last.usage == Usage(
+        prompt_tokens=37, output_tokens=8, cached_tokens=36, reasoning_tokens=3
+    )
+
+
+def test_an_empty_finish_reason_is_none() -> None:
+    """INV-14: only a reason ends a stream."""
+    assert read_event(events.finish("")).finish_reason is None
+
+
+def test_openais_usage_is_read_like_sglangs() -> None:
+    """S13: reasoning tokens nested or at the top, cached tokens within the prompt."""
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    read = read_event(events.chunk(usage=usage)).usage
+    assert read == Usage(prompt_tokens=10, output_tokens=7, cached_tokens=4, reasoning_tokens=5)
+
+
+def test_zero_is_zero_and_absent_is_absent() -> None:
+    """S09, V41, V42, M25: what an engine did not say is None, never 0."""
+    zero = read_event(events.chunk(usage=events.counts(0, 0, cached=0))).usage
+    assert zero == Usage(prompt_tokens=0, output_tokens=0, cached_tokens=0)
+    said = read_event(events.chunk(usage={"prompt_tokens": 3})).usage
+    assert said == Usage(prompt_tokens=3, output_tokens=None, cached_tokens=None)
+    assert read_event(events.content("x")).usage is None
+    assert read_event(b'{"choices":[],"usage":null}').usage is None
+
+
+def test_counts_out_of_range_are_clamped_and_marked() -> None:
+    """S10: never a negative count, and none that the records cannot hold."""
+    low = read_event(events.chunk(usage=events.counts(-3, -1, cached=-2))).usage
+    assert low == Usage(prompt_tokens=0, output_tokens=0, cached_tokens=0, out_of_range=True)
+    high = read_event(events.chunk(usage=events.counts(2**70, 5))).usage
+    assert high == Usage(prompt_tokens=2**31 - 1, output_tokens=5, out_of_range=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (events.error(503), 503),
+        (b'{"object":"error","message":"too long","type":"x","code":400}', 400),
+        (b'{"error":"unknown field"}', 500),
+        (b'{"error":{"message":"m","code":"429"}}', 429),
+        (b'{"error":{"message":"m","code":7}}', 500),
+        (b'{"error":{"message":"m","type":503,"code":503}}', 503),
+    ],
+)
+def test_an_error_is_known_in_every_shape(data: bytes, status: int) -> None:
+    """D07: OpenAI's object, SGLang's flat one, a text; none of it is content."""
+    event = read_event(data)
+    assert event.error is not None
+    assert event.error.status == status
+    assert (event.has_content, event.has_choice) == (False, False)
+
+
+def test_a_null_error_is_none() -> None:
+    """Some engines send the field with every chunk."""
+    data = json.loads(events.content("x")) | {"error": None}
+    assert read_event(json.dumps(data).encode()).error is None
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"Internal Server Error", b'{"choices":[{"del', b"[" * 20_000, b'{"choices":7}']
+)
+def test_what_is_no_chunk_is_an_error(data: bytes) -> None:
+    """INV-14, S16: neither dropped silently nor passed to an SDK that would break on it."""
+    event = read_event(data)
+    assert event.error is not None
+    assert event.error.status == 500
+
+
+def test_chunks_without_choices_are_neither_content_nor_errors() -> None:
+    """Null choices, or none: nothing to pass on."""
+    for data in (b'{"choices":null}', b'{"choices":[]}', b"{}"):
+        event = read_event(data)
+        assert (event.has_choice, event.has_content, event.error) == (False, False, None)
+
+
+@given(body=JSON, status=st.sampled_from([400, 500, 503]))
+def test_any_error_body_is_read(body: object, status: int) -> None:
+    """Whatever an engine answers, reading it never fails."""
+    assert 400 <= read_error(json.dumps(body).encode(), status).status <= 599
+
+
+def test_an_error_body_that_is_no_json_keeps_its_status() -> None:
+    """A proxy's page between us and the engine."""
+    assert read_error(b"<html>", 502).status == 502
+
+
+def rewriter(*, keep_usage: bool = False) -> ChunkRewriter:
+    return ChunkRewriter(response_id="chatcmpl-1", model="asked", created=7, keep_usage=keep_usage)
+
+
+def test_a_rewritten_chunk_is_the_gateways() -> None:
+    """Id, model and time are ours, usage is hidden, the rest is the engine's."""
+    data = events.content('a"\u2028b', usage=events.counts(1, 2))
+    changed = json.loads(rewriter().rewrite(data, 0))
+    original = json.loads(data)
+    assert changed == {
+        **{name: value for name, value in original.items() if name != "usage"},
+        "id": "chatcmpl-1",
+        "model": "asked",
+        "created": 7,
+    }
+
+
+def test_values_keep_the_engines_bytes() -> None:
+    """A number or an escape that a decoder would alter goes through as it came."""
+    data = (
+        b'{"id":"x","choices":[{"index":0,"delta":{"content":"\\u00e9"},"logprobs":-0.10}],"z":1e2}'
+    )
+    changed = rewriter().rewrite(data, 0)
+    assert b'"content":"\\u00e9"' in changed
+    assert b'"logprobs":-0.10' in changed
+    assert b'"z":1e2' in changed
+
+
+def test_choices_are_renumbered_where_streams_are_merged() -> None:
+    """Each upstream stream says index 0; the client sees its own."""
+    changed = json.loads(rewriter().rewrite(events.content("x"), 3))
+    assert [choice["index"] for choice in changed["choices"]] == [3]
+
+
+def test_usage_stays_where_it_was_asked_for() -> None:
+    """`continuous_usage_stats` of a request with one choice."""
+    changed = json.loads(rewriter(keep_usage=True).rewrite(events.content("x", usage={"a": 1}), 0))
+    assert changed["usage"] == {"a": 1}
+
+
+def test_the_usage_chunk_has_no_choices() -> None:
+    """S02: OpenAI's form of the last chunk."""
+    chunk = json.loads(rewriter().usage_chunk({"total_tokens": 3}, "chat.completion.chunk"))
+    assert chunk == {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 7,
+        "model": "asked",
+        "choices": [],
+        "usage": {"total_tokens": 3},
+    }
+
+
+@given(text=st.text())
+def test_no_rewritten_chunk_breaks_its_event(text: str) -> None:
+    """INV-12: no line end in the data, whatever was generated."""
+    data = msgspec.json.encode({"choices": [{"index": 0, "delta": {"content": text}}]})
+    changed = rewriter().rewrite(data, 1)
+    assert b"\n" not in changed
+    assert b"\r" not in changed
+    assert json.loads(changed)["choices"][0]["delta"]["content"] == text
