@@ -168,4 +168,6 @@ def _logprob(raw: "mistralrs.ResponseLogprob") -> TokenLogprob:
         for entry in raw.top_logprobs
         if entry.bytes is not None
     )
-    return TokenLogprob(raw.token, raw.bytes, raw.logprob, top)
+    # The library hands out bytes, whatever its stub says.
+    spelled = None if raw.bytes is None else list(raw.bytes)
+    return TokenLogprob(raw.token, spelled, raw.logprob, top)

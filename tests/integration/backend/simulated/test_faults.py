@@ -1,0 +1,125 @@
+"""Failures on command."""
+
+import asyncio
+import json
+import signal
+
+import pytest
+from worker_process import WorkerClient, chat_body, connected, running_worker
+
+
+async def arm(worker: WorkerClient, **fault: object) -> None:
+    """Arm one fault."""
+    status, answer = await worker.post("/weir/faults", fault)
+    assert status == 200, answer
+
+
+async def test_die_midstream(worker: WorkerClient) -> None:
+    """The connection is cut after some tokens, without an end; the engine stops."""
+    await arm(worker, kind="die_midstream", after_tokens=3)
+    streamed = await worker.chat_stream(max_tokens=100, rid="cut-1")
+    assert not streamed.complete
+    assert not streamed.done
+    assert streamed.finish_reason is None
+    assert len(streamed.text.split()) >= 3
+    await worker.eventually_load(num_running_reqs=0)
+    assert (await worker.ledger_of("cut-1"))["finish_reason"] == "abort"
+
+
+async def test_stall(worker: WorkerClient) -> None:
+    """A stalled request holds its place and says nothing more until it is aborted."""
+    await arm(worker, kind="stall", after_tokens=2)
+    running = asyncio.create_task(worker.chat_stream(max_tokens=100, rid="stall-1-"))
+    await worker.eventually_load(num_running_reqs=1)
+    # Another one runs past it meanwhile.
+    assert (await worker.chat(max_tokens=20))["usage"]["completion_tokens"] == 20
+    assert (await worker.load())["num_running_reqs"] == 1
+    await worker.abort(rid="stall-1-")
+    usage = (await running).usage
+    assert usage is not None
+    assert usage["completion_tokens"] == 2
+
+
+async def test_slow(worker: WorkerClient) -> None:
+    """A slow request's tokens come late, nobody else's."""
+    await arm(worker, kind="slow", after_tokens=0, delay_ms=100)
+    running = asyncio.create_task(worker.chat(max_tokens=3, rid="slow-1"))
+    await worker.eventually_load(num_running_reqs=1)
+    await worker.chat(max_tokens=3)
+    assert not running.done()
+    assert (await running)["usage"]["completion_tokens"] == 3
+    entry = await worker.ledger_of("slow-1")
+    assert entry["ended_at_ms"] - entry["started_at_ms"] >= 200
+
+
+async def test_error_500(worker: WorkerClient) -> None:
+    """As many requests as asked get a 500, then it is over."""
+    await arm(worker, kind="error_500", count=2)
+    since = await worker.ledger_end()
+    for stream in (False, True):
+        status, answer = await worker.post("/v1/chat/completions", chat_body("x", stream=stream))
+        assert (status, json.loads(answer)["code"]) == (500, 500)
+    assert await worker.ledger(since) == []
+    assert (await worker.chat())["usage"]["completion_tokens"] == 8
+
+
+async def test_error_event(worker: WorkerClient) -> None:
+    """A 200 stream carries an error event, after some tokens or first of all."""
+    await arm(worker, kind="error_event")
+    await arm(worker, kind="error_event", after_tokens=2)
+    first = await worker.chat_stream()
+    assert first.status == 200
+    assert first.events[0]["error"]["code"] == 500
+    later = await worker.chat_stream()
+    assert later.events[-2]["error"]["code"] == 500
+    assert len(later.text.split()) >= 2
+    assert later.finish_reason is None
+
+
+async def test_drop_usage(worker: WorkerClient) -> None:
+    """The stream is whole but for its usage; the ledger knows it."""
+    await arm(worker, kind="drop_usage")
+    streamed = await worker.chat_stream(rid="unmetered")
+    assert (streamed.usage, streamed.finish_reason, streamed.done) == (None, "length", True)
+    assert (await worker.ledger_of("unmetered"))["completion_tokens"] == 8
+
+
+async def test_drop_finish(worker: WorkerClient) -> None:
+    """The stream ends in good order but without a finish reason."""
+    await arm(worker, kind="drop_finish", after_tokens=2)
+    streamed = await worker.chat_stream(max_tokens=100)
+    assert (streamed.finish_reason, streamed.done, streamed.complete) == (None, True, True)
+
+
+async def test_queue_full(worker: WorkerClient) -> None:
+    """A full queue can be played without filling one."""
+    await arm(worker, kind="queue_full", count=2)
+    assert (await worker.post("/v1/chat/completions", chat_body("x")))[0] == 503
+    assert (await worker.chat_stream()).events[0]["error"]["code"] == 503
+
+
+async def test_arming(worker: WorkerClient) -> None:
+    """Faults choose by rid, last as long as asked, are shown and cleared; others are refused."""
+    await arm(worker, kind="error_500", rid_prefix="only-", count=None)
+    for _ in range(2):
+        status, _answer = await worker.post("/v1/chat/completions", chat_body("x", rid="only-1"))
+        assert status == 500
+    assert (await worker.chat(rid="another"))["id"] == "another"
+    async with worker.session.get("/weir/faults") as response:
+        assert [fault["kind"] for fault in await response.json()] == ["error_500"]
+    async with worker.session.delete("/weir/faults") as response:
+        assert await response.json() == []
+    assert (await worker.chat(rid="only-1"))["id"] == "only-1"
+    for wrong in ({"kind": "explode"}, {"kind": "stall", "sometimes": 1}, {}):
+        assert (await worker.post("/weir/faults", wrong))[0] == 400
+
+
+@pytest.mark.fault
+async def test_die() -> None:
+    """The whole worker dies in the middle of a stream."""
+    with running_worker("simulated") as process:
+        async with connected(process) as worker:
+            await arm(worker, kind="die", after_tokens=2)
+            streamed = await worker.chat_stream(max_tokens=100)
+            assert not streamed.complete
+        assert process.process.wait(timeout=10) == -signal.SIGKILL

@@ -1,0 +1,23 @@
+"""Which request shows which fault."""
+
+from backend.sglang_http.faults import Fault, FaultPlan
+
+
+def test_counted_and_ordered() -> None:
+    """Faults are used up in the order in which they were armed."""
+    plan = FaultPlan()
+    plan.add(Fault(kind="stall", count=2))
+    plan.add(Fault(kind="die"))
+    taken = [plan.take("r") for _ in range(4)]
+    assert [fault.kind if fault else None for fault in taken] == ["stall", "stall", "die", None]
+
+
+def test_by_rid_and_without_end() -> None:
+    """A fault may wait for certain rids, and may last until it is cleared."""
+    plan = FaultPlan()
+    plan.add(Fault(kind="stall", count=None, rid_prefix="a"))
+    assert plan.take("b") is None
+    assert all(plan.take("a1") for _ in range(3))
+    assert [fault.kind for fault in plan.armed()] == ["stall"]
+    plan.clear()
+    assert plan.take("a1") is None
