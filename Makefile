@@ -20,6 +20,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
 	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then pip="$(BIN)/python -m pip"; \
 	 else pip="$(PYTHON) -m pip --python $(BIN)/python"; fi; set -e; \
+	 echo "Filling $(VENV) from requirements.lock (about 200 MB the first time)"; \
 	 $$pip install --quiet --no-deps --require-hashes -r requirements.lock; \
 	 $$pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
@@ -27,6 +28,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-test: requirements-test.lock $(VENV)/.installed
 	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then pip="$(BIN)/python -m pip"; \
 	 else pip="$(PYTHON) -m pip --python $(BIN)/python"; fi; set -e; \
+	 echo "Adding what the tests need, from requirements-test.lock"; \
 	 $$pip install --quiet --no-deps --require-hashes -r requirements-test.lock
 	@touch $@
 
