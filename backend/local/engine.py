@@ -226,8 +226,8 @@ class LocalEngine:
             self._prompting = None
             self._dispatch()
         logprobs: tuple[TokenLogprob, ...] = () if chunk.logprob is None else (chunk.logprob,)
-        self._throughput.add(chunk.tokens)
-        sequence.live.generation.push(shown, chunk.tokens, logprobs)
+        self._throughput.add(1)
+        sequence.live.generation.push(shown, 1, logprobs)
         if matched is not None:
             self._live.end(
                 sequence.live, FinishReason.STOP, matched_stop=matched, usage=chunk.usage

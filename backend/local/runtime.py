@@ -7,7 +7,8 @@ What it was measured to do (0.9.5, CPU) shapes everything here:
 - Its prefix cache never evicts on CPU (it grew by 11 MB a prompt), so it is off: nothing is ever
   cached, and no tenant's prompt can show in another's timing.
 - `tokenize_text` waits for the step that runs, so tokenising has a second, idle instance.
-- Its chunks are not tokens: it holds unfinished characters back (see `chunk_tokens`).
+- A chunk is a token only where log probabilities are asked for (otherwise it hands out what
+  belongs to one character together, and what a grammar forces at once), so they always are.
 - Its own stop strings match whole tokens only, so they are never given to it.
 """
 
@@ -15,7 +16,7 @@ import importlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -36,11 +37,10 @@ _INVALID_GRAMMAR = ("Invalid grammar", "Failed to parse JSON schema")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What the engine handed out at once. `tokens` counts what lies in it; the last chunk has the
-    finish reason and the engine's own usage."""
+    """One token. Its text is empty while a character is incomplete; the last chunk has the finish
+    reason and the engine's own usage."""
 
     text: str
-    tokens: int
     logprob: TokenLogprob | None = None
     finish_reason: str | None = None
     usage: Usage | None = None
@@ -75,7 +75,7 @@ class Runtime:
         Raises EngineFailure.
         """
         wanted = self._library_request(request)
-        count = 0
+        shows_logprobs = request.sampling.top_logprobs is not None
         try:
             # From several threads at once the library can refuse with "Already borrowed".
             with self._calls:
@@ -84,9 +84,7 @@ class Runtime:
                     self._runner.send_chat_completion_request(wanted),
                 )
             for raw in stream:
-                chunk = self._chunk(raw, count)
-                count += chunk.tokens
-                yield chunk
+                yield _chunk(raw, shows_logprobs=shows_logprobs)
         except ValueError as error:
             if str(error).startswith(_INVALID_GRAMMAR):
                 message = "The regex or JSON schema is not valid."
@@ -127,7 +125,7 @@ class Runtime:
                 None if sampling.repetition_penalty == 1.0 else sampling.repetition_penalty
             ),
             logit_bias=sampling.logit_bias,
-            logprobs=sampling.top_logprobs is not None,
+            logprobs=True,
             top_logprobs=sampling.top_logprobs or None,
             grammar=grammar,
             grammar_type=None if grammar is None else "regex" if sampling.regex else "json_schema",
@@ -135,25 +133,16 @@ class Runtime:
         )
         return wanted
 
-    def _chunk(self, raw: "mistralrs.ChatCompletionChunkResponse", count: int) -> Chunk:
-        choice = raw.choices[0]
-        text = choice.delta.content or ""
-        logprob = None if choice.logprobs is None else _logprob(choice.logprobs)
-        if raw.usage is None:
-            return Chunk(text, chunk_tokens(text, self.tokenise), logprob, choice.finish_reason)
-        usage = _usage(raw.usage)
-        tokens = max(0, usage.completion_tokens - count)
-        return Chunk(text, tokens, logprob, choice.finish_reason, usage)
 
-
-def chunk_tokens(text: str, tokenise: Callable[[str], list[int]]) -> int:
-    """How many tokens lie in one chunk of the engine.
-
-    One, except that tokens which end inside a character are handed out together once it is
-    complete. Such a text is tokenised again, which gives the same count unless the model spelled
-    the character in another way than the tokenizer does.
-    """
-    return 1 if text.isascii() else max(1, len(tokenise(text)))
+def _chunk(raw: "mistralrs.ChatCompletionChunkResponse", *, shows_logprobs: bool) -> Chunk:
+    choice = raw.choices[0]
+    shown = choice.logprobs if shows_logprobs else None
+    return Chunk(
+        text=choice.delta.content or "",
+        logprob=None if shown is None else _logprob(shown),
+        finish_reason=choice.finish_reason,
+        usage=None if raw.usage is None else _usage(raw.usage),
+    )
 
 
 def _usage(raw: "mistralrs.Usage") -> Usage:

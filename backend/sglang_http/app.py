@@ -7,6 +7,7 @@ from litestar import Litestar, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler, asgi, delete, route
+from litestar.params import FromQuery
 from litestar.types import Receive, Scope, Send
 
 from backend.sglang_http import descriptions, metrics
@@ -87,7 +88,7 @@ def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
         return Response(metrics.render(engine), media_type="text/plain; version=0.0.4")
 
     @get("/weir/ledger")
-    async def ledger(since: int = 0) -> Response[bytes]:
+    async def ledger(since: FromQuery[int] = 0) -> Response[bytes]:
         return _json(engine.ledger.page(since))
 
     return [models, loads, server_info, model_info, ready, prometheus, ledger]

@@ -108,6 +108,21 @@ async def test_characters_of_several_tokens(worker: WorkerClient) -> None:
     assert streamed.usage["completion_tokens"] == 12
 
 
+async def test_progress_is_exact(worker: WorkerClient) -> None:
+    """Whatever script the model writes in, progress and the engine's own usage never differ."""
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    for question in ("Γράψε ελληνικά", "Write emoji: 😀🐈🌊", "日本語で書いてください"):
+        streamed = await worker.chat_stream(
+            question, max_tokens=25, temperature=1, ignore_eos=True, stream_options=options
+        )
+        *progress, closing = [e["usage"] for e in streamed.events if "usage" in e]
+        assert closing["completion_tokens"] == 25
+        # A character that is incomplete at the end is shown with the last token or not at all.
+        assert 22 <= progress[-1]["completion_tokens"] <= 25
+        counts = [usage["completion_tokens"] for usage in progress]
+        assert counts == sorted(set(counts))
+
+
 async def test_ends_by_itself(worker: WorkerClient) -> None:
     """A short answer ends with reason stop, its end token counted."""
     answer = await worker.chat("What is 2+2?", max_tokens=60)

@@ -44,7 +44,7 @@ class SteppedRuntime:
                 if number == 1:
                     self.prompting -= 1
                 usage = Usage(3, maximum, None) if number == maximum else None
-                yield Chunk("x", 1, None, "length" if usage else None, usage)
+                yield Chunk("x", None, "length" if usage else None, usage)
         finally:
             self.left.add(rid)
 
