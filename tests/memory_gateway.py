@@ -35,7 +35,7 @@ class MemoryGateway:
     def __init__(self, *scripts: Sequence[Step], workers: int = 1, **policy: Any) -> None:
         self.clock = StandingClock()
         self.directory = MemoryDirectory(*(a_worker(f"w{i}") for i in range(workers)))
-        self.ledger = MemoryLedger(self.clock)
+        self.ledger = MemoryLedger(self.clock, ttl_ms=600_000)
         self.journal = MemoryJournal()
         self.fleet = MemoryFleet(self.directory)
         self.engine = ScriptedEngine(*scripts)

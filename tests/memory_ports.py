@@ -115,8 +115,9 @@ class MemoryDirectory:
 class MemoryLedger:
     """Runs the specification; `away` makes every call fail, `loses_replies` after its effect."""
 
-    def __init__(self, clock: StandingClock) -> None:
+    def __init__(self, clock: StandingClock, *, ttl_ms: int = TTL_MS) -> None:
         self._clock = clock
+        self._ttl_ms = ttl_ms
         self.states: dict[str, TenantState] = defaultdict(TenantState)
         self.away = False
         self.loses_replies = False
@@ -124,6 +125,7 @@ class MemoryLedger:
         self.renewals: list[dict[str, int]] = []
         self.marked: list[str] = []
         self.sweeps = 0
+        self.on_acquired: Callable[[], None] = lambda: None
 
     async def _answer(self) -> None:
         await asyncio.sleep(0)
@@ -148,8 +150,9 @@ class MemoryLedger:
             demand,
             tuple(scopes),
             now_ms=self._clock.now_ms(),
-            ttl_ms=TTL_MS,
+            ttl_ms=self._ttl_ms,
         )
+        self.on_acquired()
         self._reply()
         return decision
 
@@ -173,7 +176,7 @@ class MemoryLedger:
             for h in leases
         }
         counts = admission.renew(
-            self.states[tenant_id], held, now_ms=self._clock.now_ms(), ttl_ms=TTL_MS
+            self.states[tenant_id], held, now_ms=self._clock.now_ms(), ttl_ms=self._ttl_ms
         )
         self.renewals.append(counts)
         return counts
@@ -204,11 +207,13 @@ class MemoryJournal:
         self.records: list[UsageRecord] = []
         self.failing = False
         self.refuses: set[str] = set()
+        self.on_admitted: Callable[[], None] = lambda: None
         self.on_ended: Callable[[], None] = lambda: None
 
     async def admitted(self, entry: Admitted) -> None:
         await asyncio.sleep(0)
         self._fail("admitted")
+        self.on_admitted()
         self.admissions.append(entry)
 
     async def ended(self, record: UsageRecord) -> None:

@@ -28,10 +28,19 @@ class Answer(Protocol):
     async def fail(self, error: WeirError) -> None:
         """It failed: an HTTP status where nothing was sent, else the error event, never [DONE]."""
 
+    async def close(self) -> None:
+        """Nothing more is to be sent, whether or not anything was."""
+
 
 def response_id(request: CompletionRequest, request_id: str) -> str:
     """The client's id of an answer."""
     return ("chatcmpl-" if request.endpoint == "chat" else "cmpl-") + request_id
+
+
+def _worker_header(choices: Sequence[Choice]) -> Headers:
+    """The worker of the first choice, where it is to be shown."""
+    worker = choices[0].worker if choices else None
+    return [] if worker is None else [(b"x-weir-worker", worker.id.encode())]
 
 
 async def answer_error(
@@ -56,7 +65,8 @@ async def answer_error(
 
 class StreamAnswer:
     """Server-sent events. Headers go out with the first event, or after `keepalive_s`, from when
-    on comments keep the connection; until they do a failure is a status."""
+    on comments keep the connection; until they do a failure is a status. Headers name the worker of
+    the first of the choices `shown`."""
 
     def __init__(
         self,
@@ -66,11 +76,13 @@ class StreamAnswer:
         created: int,
         headers: Headers,
         *,
+        shown: Sequence[Choice] = (),
         keepalive_s: float,
     ) -> None:
         self._connection = connection
         self._request = request
         self._headers = headers
+        self._shown = shown
         self._keepalive_s = keepalive_s
         self._started = False
         self._keepalive: asyncio.Task[None] | None = None
@@ -100,10 +112,12 @@ class StreamAnswer:
                     (b"content-type", b"text/event-stream; charset=utf-8"),
                     (b"cache-control", b"no-cache"),
                     *self._headers,
+                    *_worker_header(self._shown),
                 ],
             )
 
-    async def _quiet(self) -> None:
+    async def close(self) -> None:
+        """No more comments."""
         self._timer.cancel()
         if self._keepalive is not None:  # only where the first event took that long
             self._keepalive.cancel()
@@ -114,13 +128,13 @@ class StreamAnswer:
         """Pass an event on; the engine's own last usage chunk is held back for the end."""
         if not event.has_choice or choice.finish_reason == "abort":
             return
-        await self._quiet()
+        await self.close()
         await self._start()
         await self._connection.write(sse.event(self._rewriter.rewrite(data, choice.index)))
 
     async def complete(self, usage: Json) -> None:
         """Usage where it was asked for, then [DONE]."""
-        await self._quiet()
+        await self.close()
         await self._start()
         last = sse.DONE_EVENT
         if self._request.include_usage:
@@ -132,7 +146,7 @@ class StreamAnswer:
 
     async def fail(self, error: WeirError) -> None:
         """The error event, and the end without [DONE]."""
-        await self._quiet()
+        await self.close()
         if self._started:
             await self._connection.finish(sse.event(error_json(error)))
         else:
@@ -149,12 +163,15 @@ class WholeAnswer:
         request_id: str,
         created: int,
         headers: Headers,
+        *,
+        shown: Sequence[Choice] = (),
     ) -> None:
         self._connection = connection
         self._request = request
         self._request_id = request_id
         self._created = created
         self._headers = headers
+        self._shown = shown
         chat = request.endpoint == "chat"
         self._assemblies = [ChoiceAssembly(i, chat=chat) for i in range(request.sequences)]
 
@@ -179,6 +196,7 @@ class WholeAnswer:
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
                 *self._headers,
+                *_worker_header(self._shown),
             ],
         )
         await self._connection.finish(body)
@@ -186,3 +204,6 @@ class WholeAnswer:
     async def fail(self, error: WeirError) -> None:
         """An error with its status."""
         await answer_error(self._connection, error, self._headers)
+
+    async def close(self) -> None:
+        """Nothing runs beside it."""

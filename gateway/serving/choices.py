@@ -18,6 +18,11 @@ from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
 from gateway.wire.upstream import Event, Usage, read_event
 
 ATTEMPTS_MAX = 2
+FULL = frozenset({429, 503})
+"""The engine has no room now; another may."""
+REFUSALS = FULL | {400, 413, 422}
+"""Statuses that say something of the request. Any other (a key, a path, a crash) says that the
+worker fails."""
 ABORTED = "abort"
 """SGLang's finish reason of a stream that was aborted: never an answer."""
 
@@ -164,16 +169,21 @@ class ChoiceStreams:
                 async for data, event in self._attempt(choice, worker):
                     started = True
                     yield data, event
-            except WorkerFailed:
-                if (
-                    started
-                    or self._live.stopped is not None
-                    or choice.attempts >= ATTEMPTS_MAX
-                    or routing.pick(self._views(), excluded=tried) is None
-                ):
+            except (WorkerFailed, EngineRefused) as error:
+                if started or not self._may_try_again(choice, tried, error):
                     raise
             else:
                 return
+
+    def _may_try_again(self, choice: Choice, tried: list[str], error: Exception) -> bool:
+        """Whether the same request may fare better elsewhere."""
+        if isinstance(error, EngineRefused) and error.status not in FULL:
+            return False
+        return (
+            not self._live.aborting
+            and choice.attempts < ATTEMPTS_MAX
+            and routing.pick(self._views(), excluded=tried) is not None
+        )
 
     def _views(self) -> Sequence[WorkerView]:
         return self._upstream.fleet.views(self._model)
@@ -205,14 +215,16 @@ class ChoiceStreams:
                 event = read_event(data)
                 choice.note(event, now_us)
                 if event.error is not None:
-                    if choice.deltas == 0 and event.error.status in (400, 413, 429, 503):
+                    if choice.deltas == 0:
                         raise EngineRefused(event.error.status, event.error.message)
                     raise WorkerFailed("the worker reported an error")
                 yield data, event
             if not choice.finished and self._live.stopped is None and not self._live.aborting:
                 raise WorkerFailed("the worker ended the stream without finishing it")
             outcome = Outcome.COMPLETED if choice.finished else self._stop_outcome()
-        except EngineRefused:
+        except EngineRefused as error:
+            if error.status not in REFUSALS:
+                raise WorkerFailed(f"the worker answered {error.status}") from None
             outcome = Outcome.REFUSED
             raise
         except WorkerFailed as error:

@@ -11,22 +11,18 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from billing.domain.usage_record import Outcome, UsageRecord
-from gateway.domain.admission import Demand, ScopeUse
+from gateway.domain import routing
+from gateway.domain.admission import ScopeUse
 from gateway.domain.lease import Admitted
 from gateway.domain.request_id import request_id, upstream_id
 from gateway.domain.tenant import Worker
-from gateway.errors import (
-    ContextLengthExceeded,
-    InvalidRequest,
-    Overloaded,
-    WeirError,
-    WorkerFailed,
-)
+from gateway.errors import Overloaded, WeirError
+from gateway.serving.admit import admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
-from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
+from gateway.serving.arrival import Arrival
+from gateway.serving.authenticate import Caller, authenticate, usable_model
 from gateway.serving.choices import Choice, ChoiceStreams, Upstream
 from gateway.serving.estimate import Estimate, estimate
 from gateway.serving.leases import Leases
@@ -37,12 +33,12 @@ from gateway.serving.ports import (
     ClientGone,
     Clock,
     Directory,
-    EngineRefused,
     HeldLease,
     Tokenizer,
     UsageJournal,
 )
 from gateway.serving.record import client_usage, usage_record
+from gateway.serving.relay import relay
 from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
@@ -61,25 +57,11 @@ class Policy:
     show_worker_header: bool
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """One HTTP request as it came in."""
-
-    endpoint: Endpoint
-    headers: Mapping[bytes, bytes]
-    client_ip: str | None
-    connection: ClientConnection
-    request_id: UUID
-    at_ms: int
-    at_us: int
-
-
 @dataclass
 class Running:
     """One admitted request: what it holds and what is known of it."""
 
     arrival: Arrival
-    caller: Caller
     request: CompletionRequest
     estimate: Estimate
     admitted: Admitted
@@ -143,12 +125,12 @@ class Completions:
             return
         except WeirError as error:
             metrics.ERRORS.labels(code=error.code).inc()
-            await answer_error(arrival.connection, error, [_id_header(arrival)])
+            await answer_error(arrival.connection, error, [arrival.id_header])
         except Exception as error:  # noqa: BLE001 - a bug of ours is answered and logged
             log_failure(_log, error, "request %s failed inside the gateway", arrival.request_id)
             metrics.ERRORS.labels(code="internal_error").inc()
             failure = WeirError("the gateway failed on this request")
-            await answer_error(arrival.connection, failure, [_id_header(arrival)])
+            await answer_error(arrival.connection, failure, [arrival.id_header])
 
     async def _straight_line(self, arrival: Arrival) -> None:
         caller = authenticate(
@@ -164,64 +146,41 @@ class Completions:
         needs = await estimate(request, model, caller, self._tokenizer)
         if arrival.connection.left:
             raise ClientGone
-        running, uses = await self._admit(arrival, caller, request, needs)
+        held = await admit(
+            arrival, caller, request, needs, leases=self._leases, journal=self._journal
+        )
+        choices = self._choices(arrival, caller, request, needs)
+        live = LiveRequest(arrival.connection, self._clock.monotonic_us())
+        running = Running(arrival, request, needs, held.admitted, held.lease, live, choices)
+        self._live.add(live)
         try:
-            await self._run(running, uses)
+            await self._run(running, held.uses)
         finally:
-            self._live.remove(running.live)
+            self._live.remove(live)
+
+    def _require_worker(self, model: str) -> None:
+        if not routing.eligible(self._upstream.fleet.views(model)):
+            raise Overloaded(f"no worker of {model} is ready", code="no_worker")
 
     async def _run(self, running: Running, uses: Sequence[ScopeUse]) -> None:
         """From admission to the last byte."""
         answer = self._answer_for(running, uses)
-        outcome, failure = await self._stream(running, answer)
-        record = await self._record(running, outcome)
-        await self._settle(running, record)
-        if failure is not None:
-            metrics.ERRORS.labels(code=failure.code).inc()
-            await answer.fail(failure)
-        elif outcome is Outcome.COMPLETED:
-            await answer.complete(client_usage(record, running.choices))
-
-    def _require_worker(self, model: str) -> None:
-        if not any(view.healthy for view in self._upstream.fleet.views(model)):
-            raise Overloaded(f"no worker of {model} is ready", code="no_worker")
-
-    async def _admit(
-        self, arrival: Arrival, caller: Caller, request: CompletionRequest, needs: Estimate
-    ) -> tuple[Running, tuple[ScopeUse, ...]]:
-        """Hold lease and reservation, and have it in the journal. Nothing is held if it raises."""
-        if self._journal.failing:
-            raise Overloaded("usage cannot be recorded", code="metering_unavailable")
-        total = needs.prompt_tokens + needs.output_tokens
-        demand = Demand(
-            request_id=arrival.request_id.hex,
-            sequences=request.sequences,
-            tokens=total,
-            floor_tokens=total if needs.output_is_maximum else needs.prompt_tokens + 1,
-        )
-        lease, uses = await self._leases.acquire(caller, request.model, demand)
-        admitted = Admitted(
-            request_id=arrival.request_id,
-            tenant_id=caller.tenant.id,
-            api_key_id=caller.key.id,
-            model=request.model,
-            request_class=request_class(caller, asked_batch=request.asked_batch).value,
-            admitted_at_ms=arrival.at_ms,
-            prompt_tokens=needs.prompt_tokens,
-            reserved_tokens=lease.reserved_tokens,
-            sequences=request.sequences,
-        )
         try:
-            if arrival.connection.left:
-                raise ClientGone
-            await self._journal.admitted(admitted)
-        except BaseException:
-            await self._leases.settle(lease, actual_tokens=0, ran=False)
-            raise
-        live = LiveRequest(arrival.connection, self._clock.monotonic_us())
-        self._live.add(live)
-        choices = self._choices(arrival, caller, request, needs)
-        return Running(arrival, caller, request, needs, admitted, lease, live, choices), uses
+            path = PATHS[running.request.endpoint]
+            streams = ChoiceStreams(
+                self._upstream, running.live, running.request.model, path, running.choices
+            )
+            ending = await relay(streams, running.choices, answer, running.live)
+            record = self._usage(running, ending.outcome)
+            failure = await self._record(record) or ending.failure
+            await self._settle(running.lease, record)
+            if failure is not None:
+                metrics.ERRORS.labels(code=failure.code).inc()
+                await answer.fail(failure)
+            elif record.outcome is Outcome.COMPLETED:
+                await answer.complete(client_usage(record, running.choices))
+        finally:
+            await answer.close()
 
     def _choices(
         self, arrival: Arrival, caller: Caller, request: CompletionRequest, needs: Estimate
@@ -248,48 +207,18 @@ class Completions:
 
     def _answer_for(self, running: Running, uses: Sequence[ScopeUse]) -> Answer:
         arrival, request = running.arrival, running.request
-        headers = [
-            _id_header(arrival),
-            (b"x-weir-queue-ms", b"0"),
-            *limit_headers(uses),
-        ]
+        headers = [arrival.id_header, (b"x-weir-queue-ms", b"0"), *limit_headers(uses)]
         identifier, created = str(arrival.request_id), arrival.at_ms // 1000
+        shown = running.choices if self._policy.show_worker_header else []
         if request.stream:
             return StreamAnswer(
-                arrival.connection, request, identifier, created, headers,
+                arrival.connection, request, identifier, created, headers, shown=shown,
                 keepalive_s=self._policy.keepalive_ms / 1000,
             )  # fmt: skip
-        return WholeAnswer(arrival.connection, request, identifier, created, headers)
+        return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
 
-    async def _stream(self, running: Running, answer: Answer) -> tuple[Outcome, WeirError | None]:
-        """Route and relay. Returns how it ended and, unless it completed, what to tell a client
-        that is still there."""
-        request, live = running.request, running.live
-        streams = ChoiceStreams(
-            self._upstream, live, request.model, PATHS[request.endpoint], running.choices
-        )
-        try:
-            if live.stopped is None:
-                async for choice, data, event in streams.events():
-                    await answer.take(choice, data, event)
-        except EngineRefused as error:
-            return Outcome.REFUSED, _refusal(error)
-        except WeirError as error:
-            if live.stopped is None:
-                return Outcome.WORKER_FAILED, error
-        except Exception as error:  # noqa: BLE001 - a bug of ours is recorded and logged as ours
-            log_failure(_log, error, "request %s failed streaming", running.admitted.request_id)
-            live.abort_streams()
-            return Outcome.WORKER_FAILED, WorkerFailed("the gateway failed on this request")
-        if all(choice.finished for choice in running.choices):
-            return Outcome.COMPLETED, None
-        if live.stopped is not None:
-            return live.stopped.outcome, live.stopped.error
-        return Outcome.WORKER_FAILED, WorkerFailed("the worker stopped before the end")
-
-    async def _record(self, running: Running, outcome: Outcome) -> UsageRecord:
-        """Durable on return."""
-        record = usage_record(
+    def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
+        return usage_record(
             running.admitted,
             running.choices,
             outcome,
@@ -297,27 +226,23 @@ class Completions:
             arrival_us=running.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
         )
-        await self._journal.ended(record)
+
+    async def _record(self, record: UsageRecord) -> WeirError | None:
+        """Durable on return. What is returned says that it is not: then the admission, which is
+        durable, becomes gateway_lost when the journal is next opened."""
+        try:
+            await self._journal.ended(record)
+        except WeirError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - a bug of ours; the lease is settled all the same
+            log_failure(_log, error, "request %s could not be recorded", record.request_id)
+            return WeirError("the gateway failed on this request")
         metrics.observe_ended(record)
-        return record
+        return None
 
-    async def _settle(self, running: Running, record: UsageRecord) -> None:
+    async def _settle(self, lease: HeldLease, record: UsageRecord) -> None:
         await self._leases.settle(
-            running.lease,
+            lease,
             actual_tokens=record.prompt_tokens + record.output_tokens,
-            ran=True,
+            ran=bool(record.attempts),
         )
-
-
-def _id_header(arrival: Arrival) -> tuple[bytes, bytes]:
-    return b"x-request-id", str(arrival.request_id).encode()
-
-
-def _refusal(error: EngineRefused) -> WeirError:
-    """What a tenant is told of an engine's refusal: never the engine's own words, which may hold
-    paths and the prompt."""
-    if error.status in (429, 503):
-        return Overloaded("the engine's queue is full", code="no_capacity")
-    if "context length" in error.message or "maximum allowed length" in error.message:
-        return ContextLengthExceeded("prompt and output do not fit the engine's context")
-    return InvalidRequest("the engine refused the request as invalid")

@@ -29,6 +29,18 @@ class Estimate:
     max_tokens: int
     """What the engine is told, each choice."""
 
+    @property
+    def tokens(self) -> int:
+        """What the request is expected to use, and reserves where its limits have room."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def floor_tokens(self) -> int:
+        """What it uses at least, all a limit can refuse it for: a bound on the prompt, or an
+        expectation of the output, may be far above what it will use."""
+        prompt = self.prompt_tokens if self.exact else len(self.prompt_counts)
+        return prompt + (self.output_tokens if self.output_is_maximum else 1)
+
 
 async def estimate(
     request: CompletionRequest, model: Model, caller: Caller, tokenizer: Tokenizer

@@ -77,6 +77,7 @@ class LiveRequests:
         self._stream_us_max = stream_ms_max * 1000
         self._slow_reader_us = slow_reader_ms_max * 1000
         self._live: set[LiveRequest] = set()
+        self._stopping: Stop | None = None
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -88,6 +89,8 @@ class LiveRequests:
         self._live.add(live)
         self._empty.clear()
         metrics.LIVE.set(len(self._live))
+        if self._stopping is not None:
+            live.stop(self._stopping)
         live.connection.on_leave(live.client_left)
 
     def remove(self, live: LiveRequest) -> None:
@@ -107,10 +110,12 @@ class LiveRequests:
         return True
 
     def stop_all(self) -> None:
-        """The gateway goes down: what still runs ends with an explicit error, unbilled."""
+        """The gateway goes down: what still runs, or begins now, ends with an explicit error,
+        unbilled."""
         error = Overloaded("the gateway is shutting down", code="no_capacity")
+        self._stopping = Stop(Outcome.GATEWAY_LOST, error)
         for live in list(self._live):
-            live.stop(Stop(Outcome.GATEWAY_LOST, error))
+            live.stop(self._stopping)
 
     async def run(self) -> None:
         """Watch the deadlines, for ever."""
@@ -123,6 +128,8 @@ class LiveRequests:
     def _check(self, live: LiveRequest, now_us: int) -> None:
         blocked_us = live.connection.blocked_since_us
         if blocked_us is not None:
+            # Nothing is read meanwhile: that the worker is silent would be our own doing.
+            live.last_event_us = now_us
             if now_us - blocked_us > self._slow_reader_us:
                 error = WorkerTimeout("the client took no data for too long")
                 live.stop(Stop(Outcome.CLIENT_CANCELLED, error))

@@ -1,0 +1,262 @@
+"""An engine that refuses or fails, at every point of a request."""
+
+import asyncio
+from collections.abc import Sequence
+
+import engine_events as events
+import pytest
+from memory_gateway import MemoryGateway, data_of, error_of, text_of, until
+from scripted_engine import HANG, Step
+
+from billing.domain.usage_record import Outcome, UsageSource
+from gateway.errors import WorkerFailed, WorkerUnreachable
+from gateway.serving import live as live_module
+from gateway.serving.ports import EngineRefused
+
+FORMS = pytest.mark.parametrize("stream", [True, False])
+ENGINE_WORDS = "/opt/engine/server.py: Requested 'secret prompt' exceeds"
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("refusal", "status", "code"),
+    [
+        (EngineRefused(400, ENGINE_WORDS), 400, "invalid_value"),
+        (EngineRefused(422, ENGINE_WORDS), 400, "invalid_value"),
+        (EngineRefused(400, "maximum context length"), 400, "context_length_exceeded"),
+        (EngineRefused(503, "The request queue is full."), 503, "no_capacity"),
+        (EngineRefused(429, "busy"), 503, "no_capacity"),
+        (events.error(503), 503, "no_capacity"),
+        (events.error(400, ENGINE_WORDS), 400, "invalid_value"),
+        (
+            events.error(400, "Input length (16 tokens) exceeds the maximum allowed length (9"),
+            400,
+            "context_length_exceeded",
+        ),
+    ],
+)
+async def test_a_refusal_is_a_status_and_costs_nothing(
+    refusal: Step, status: int, code: str, stream: bool
+) -> None:
+    """S27, D07: also as the first event of a 200 stream; none of the engine's words come out."""
+    gateway = MemoryGateway([refusal, events.usage(0, 0)])
+    client = await gateway.post(stream=stream)
+    record = gateway.assert_one_of_each(Outcome.REFUSED)
+    assert (record.prompt_tokens, record.output_tokens, record.billable) == (0, 0, False)
+    assert (client.status, error_of(client)["code"]) == (status, code)
+    assert b"secret" not in client.sent
+    assert b"engine/" not in client.sent
+    assert (b"retry-after" in client.headers) == (status == 503)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405])
+async def test_a_worker_set_up_wrongly_is_no_fault_of_the_tenants(status: int) -> None:
+    """An engine that does not know its key or its path has failed: 502, and another may serve."""
+    gateway = MemoryGateway([EngineRefused(status, "no")])
+    client = await gateway.post()
+    gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert (client.status, error_of(client)["code"]) == (502, "worker_failed")
+    gateway = MemoryGateway([EngineRefused(status, "no")], events.answer(["a"]), workers=2)
+    await gateway.post()
+    gateway.assert_one_of_each(Outcome.COMPLETED)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    "failure",
+    [
+        WorkerUnreachable("refused"),
+        WorkerFailed("500"),
+        events.error(500),
+        b"Internal Server Error",
+    ],
+)
+async def test_before_the_first_event_another_worker_is_tried(failure: Step, stream: bool) -> None:
+    """D15, DESIGN 6: same lease, one billable attempt, a row for each."""
+    gateway = MemoryGateway([failure], events.answer(["a"]), workers=2)
+    client = await gateway.post(stream=stream)
+    record = gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert client.status == 200
+    assert [(a.attempt, a.worker_id, a.outcome) for a in record.attempts] == [
+        (1, "w0", Outcome.WORKER_FAILED),
+        (2, "w1", Outcome.COMPLETED),
+    ]
+    assert (record.worker_id, record.output_tokens) == ("w1", 1)
+    assert (gateway.fleet.unhealthy == {"w0"}) == isinstance(failure, WorkerUnreachable)
+
+
+@FORMS
+@pytest.mark.parametrize("workers", [1, 2, 3])
+async def test_it_is_tried_twice_at_most(workers: int, stream: bool) -> None:
+    """C02: with no other, or after the second, a 502; the lease is free."""
+    gateway = MemoryGateway(*[[WorkerUnreachable("refused")]] * 3, workers=workers)
+    client = await gateway.post(stream=stream)
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert (client.status, error_of(client)["code"]) == (502, "worker_failed")
+    assert len(record.attempts) == min(workers, 2)
+    assert not record.billable
+
+
+async def test_a_full_worker_is_not_the_last_word() -> None:
+    """INV-10: another may have room."""
+    gateway = MemoryGateway([EngineRefused(503, "full")], events.answer(["a"]), workers=2)
+    await gateway.post()
+    record = gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert [a.outcome for a in record.attempts] == [Outcome.REFUSED, Outcome.COMPLETED]
+    assert gateway.fleet.unhealthy == set()
+
+
+BROKEN: dict[str, Sequence[Step]] = {
+    "dies": [WorkerFailed("gone")],
+    "ends without finish": [],
+    "aborts unasked": [events.finish("abort"), events.usage(5, 2)],
+    "error event": [events.error(500, ENGINE_WORDS)],
+    "full event": [events.error(503)],
+    "half an event": [b'{"choices":[{"del'],
+}
+
+
+@FORMS
+@pytest.mark.parametrize("end", BROKEN)
+async def test_mid_stream_a_failure_is_explicit(end: str, stream: bool) -> None:
+    """INV-14, D07, D08, D16: the error event and no [DONE], or a 502; unbilled, and never more
+    tokens than the engine counted."""
+    begun = [events.content("a"), events.content("b", usage=events.counts(5, 2))]
+    gateway = MemoryGateway([*begun, *BROKEN[end]], events.answer(["x"]), workers=2)
+    client = await gateway.post(stream=stream)
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert (record.prompt_tokens, record.output_tokens, record.billable) == (5, 2, False)
+    assert len(record.attempts) == 1
+    assert error_of(client)["code"] == "worker_failed"
+    assert b"[DONE]" not in client.sent
+    assert b"secret" not in client.sent
+    assert client.finished
+    if stream:
+        assert (client.status, text_of(client)) == (200, "ab")
+        assert not any(
+            choice["finish_reason"] for e in data_of(client)[:-1] for choice in e["choices"]
+        )
+    else:
+        assert client.status == 502
+
+
+async def test_an_end_without_usage_after_the_finish_is_complete() -> None:
+    """The connection breaks after the finish reason: the answer is whole, the count progress."""
+    gateway = MemoryGateway(
+        [events.content("a", usage=events.counts(5, 1)), events.finish(), WorkerFailed("gone")]
+    )
+    client = await gateway.post(stream=True)
+    record = gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert record.usage_source is UsageSource.ENGINE_PROGRESS
+    assert data_of(client)[-1] == "[DONE]"
+
+
+async def test_one_of_three_choices_fails() -> None:
+    """The others are aborted and read to their end; one record with what all three used."""
+    gateway = MemoryGateway(
+        [events.content("a"), HANG],
+        [events.content("b", usage=events.counts(5, 1)), WorkerFailed("gone")],
+        events.answer(["c", "c"]),
+    )
+    gateway.engine.after_abort = [[events.finish("abort"), events.usage(5, 7)]]
+    client = await gateway.post(n=3, stream=True)
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    third = record.attempts[2].output_tokens
+    assert (record.prompt_tokens, record.output_tokens) == (5, 8 + third)
+    assert not record.billable
+    assert error_of(client)["code"] == "worker_failed"
+
+
+async def test_one_of_three_choices_is_refused_after_others_began() -> None:
+    """What the others generated is recorded: a refusal has no tokens, this has."""
+    third = asyncio.Event()
+    gateway = MemoryGateway(
+        [events.content("a"), HANG], [events.content("b"), HANG], [third, EngineRefused(503, "")]
+    )
+    client = gateway.a_client(n=3, stream=True)
+    task = asyncio.create_task(gateway.serve(client))
+    await until(lambda: b'"a"' in client.sent and b'"b"' in client.sent)
+    third.set()
+    await task
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert (record.output_tokens, record.billable) == (4, False)
+    assert error_of(client)["code"] == "no_capacity"
+
+
+async def test_one_of_three_choices_is_refused_before_any_began() -> None:
+    """Nothing was generated: refused, with its status."""
+    gateway = MemoryGateway([HANG], [HANG], [EngineRefused(400, "no")])
+    gateway.engine.after_abort = [[events.finish("abort"), events.usage(0, 0)]] * 2
+    client = await gateway.post(n=3, stream=True)
+    gateway.assert_one_of_each(Outcome.REFUSED)
+    assert client.status == 400
+
+
+@FORMS
+@pytest.mark.parametrize("choices", [1, 3])
+async def test_a_chunk_that_we_cannot_take_ends_it_cleanly(choices: int, stream: bool) -> None:
+    """A bug of ours or of the engine: streams are aborted and read to their end, never hang."""
+    odd = events.chunk(delta={"content": "x", "tool_calls": [7]})
+    flood = [events.content("y") for _ in range(50)]
+    script: list[Step] = [events.content("a"), odd, *flood, HANG]
+    gateway = MemoryGateway(*[script] * choices)
+    client = gateway.a_client(n=choices, stream=stream)
+    if stream:
+        client.on_write = _fails
+    await gateway.serve(client)
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert not record.billable
+    assert all(each.aborts == 1 for each in gateway.engine.streams)
+    assert b"[DONE]" not in client.sent
+
+
+def _fails(data: bytes) -> None:
+    raise RuntimeError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("script", "wait_ms"),
+    [
+        ([HANG], 30_001),
+        ([events.content("a"), HANG], 10_001),
+    ],
+)
+@FORMS
+async def test_a_silent_worker_is_given_up(
+    script: Sequence[Step], wait_ms: int, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C02: no first event, or a stall after it: timed out, unbilled, the lease is free."""
+    monkeypatch.setattr(live_module, "_TICK_S", 0.001)
+    gateway = MemoryGateway(script)
+    watch = asyncio.create_task(gateway.live.run())
+    client = gateway.a_client(stream=stream)
+    task = asyncio.create_task(gateway.serve(client))
+    await until(lambda: gateway.engine.streams)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    gateway.clock.advance(wait_ms)
+    await task
+    watch.cancel()
+    await asyncio.wait([watch])
+    record = gateway.assert_one_of_each(Outcome.TIMED_OUT)
+    assert not record.billable
+    assert error_of(client)["code"] == "worker_timeout"
+    assert client.status == (200 if stream and len(script) > 1 else 504)
+
+
+async def test_a_stream_has_a_longest_duration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DESIGN 2.2: however busy it is, it ends in the error event."""
+    monkeypatch.setattr(live_module, "_TICK_S", 0.001)
+    gateway = MemoryGateway()
+
+    def slow_token() -> None:
+        gateway.clock.advance(5_000)
+
+    token: list[Step] = [slow_token, events.content("b")]
+    gateway.engine.scripts = [[events.content("a"), *token * 21, HANG]]
+    watch = asyncio.create_task(gateway.live.run())
+    client = await gateway.post(stream=True)
+    watch.cancel()
+    await asyncio.wait([watch])
+    gateway.assert_one_of_each(Outcome.TIMED_OUT)
+    assert error_of(client)["message"] == "the longest duration of a stream is over"
