@@ -52,9 +52,10 @@ def authenticate(
 
 
 def _allowed(client_ip: str | None, networks: tuple[str, ...]) -> bool:
-    if client_ip is None:
+    try:
+        address = ipaddress.ip_address(client_ip or "")
+    except ValueError:  # a peer without an address, such as a Unix socket's
         return False
-    address = ipaddress.ip_address(client_ip)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in ipaddress.ip_network(network, strict=False) for network in networks)

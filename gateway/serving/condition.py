@@ -42,7 +42,7 @@ class Watch:
 
     def condition(self) -> Condition:
         """The condition now."""
-        models = {view.worker.model for view in self._fleet.views()}
+        models = {model.id for model in self._directory.models()}
         served = {view.worker.model for view in self._fleet.views() if view.healthy}
         unready = (
             ("draining", self.draining),
@@ -54,7 +54,7 @@ class Watch:
         degraded = (
             ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),
             ("metering", self._metering_lag_s() > METERING_LATE_S),
-            ("workers", not models or models != served),
+            ("workers", not models or not models <= served),
         )
         return Condition(
             tuple(word for word, true in unready if true),

@@ -153,6 +153,7 @@ class Leases:
             for rid, (lease, actual, ran, since_ms) in list(self._unsettled.items()):
                 try:
                     await self._ledger.settle(lease, actual_tokens=actual, ran=ran)
+                    self.reachable = True
                 except LedgerUnavailable:
                     self.reachable = False
                     if self._clock.now_ms() - since_ms < _GIVE_UP_MS:

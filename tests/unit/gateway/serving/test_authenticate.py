@@ -1,0 +1,149 @@
+import hashlib
+
+import pytest
+from memory_ports import SECRET, START_MS, MemoryDirectory, a_key, a_model, a_tenant
+
+from gateway.domain.tenant import ApiKey, RequestClass
+from gateway.errors import InvalidApiKey, ModelNotFound, Overloaded, PermissionDenied, WeirError
+from gateway.serving.authenticate import (
+    Caller,
+    authenticate,
+    request_class,
+    usable_model,
+    usable_models,
+)
+
+BEARER = b"Bearer " + SECRET.encode()
+
+
+def ask(
+    directory: MemoryDirectory, header: bytes | None = BEARER, client_ip: str | None = "10.0.0.7"
+) -> Caller:
+    headers = {} if header is None else {b"authorization": header}
+    return authenticate(
+        headers, client_ip, directory, now_ms=START_MS, directory_stale_ms_max=60_000
+    )
+
+
+def with_key(key: ApiKey) -> MemoryDirectory:
+    directory = MemoryDirectory()
+    directory.keys = [key]
+    return directory
+
+
+@pytest.mark.parametrize("header", [BEARER, b"bearer " + SECRET.encode(), b"  " + BEARER + b" "])
+def test_a_key_is_known_by_its_digest(header: bytes) -> None:
+    """The secret itself is stored nowhere."""
+    caller = ask(MemoryDirectory(), header)
+    assert (caller.tenant.id, caller.key.id) == ("acme", "key-1")
+    assert caller.key.digest == hashlib.sha256(SECRET.encode()).digest()
+
+
+@pytest.mark.parametrize(
+    "header", [None, b"", b"Bearer", b"Bearer  ", b"Basic eDp5", SECRET.encode(), b"Bearer nope"]
+)
+def test_anything_else_is_401(header: bytes | None) -> None:
+    """No scheme, another one, no key, a wrong key; the key given is never repeated."""
+    with pytest.raises(InvalidApiKey) as caught:
+        ask(MemoryDirectory(), header)
+    assert SECRET not in caught.value.message
+    assert "nope" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        a_key(revoked_at_ms=START_MS),
+        a_key(expires_at_ms=START_MS),
+        a_key(expires_at_ms=START_MS - 1),
+        a_key(tenant_id="gone"),
+    ],
+)
+def test_a_key_that_is_over_is_401(key: ApiKey) -> None:
+    """B07, B09: revoked, expired (at the very instant), or without its tenant."""
+    with pytest.raises(InvalidApiKey):
+        ask(with_key(key))
+
+
+def test_a_key_lives_until_it_expires() -> None:
+    """B09: within the grace of a rotation the old one still works."""
+    assert ask(with_key(a_key(expires_at_ms=START_MS + 1, rotated_to="key-2"))).key.id == "key-1"
+
+
+def test_a_suspended_tenant_is_401() -> None:
+    """All its keys stop with it."""
+    directory = MemoryDirectory()
+    directory.one_tenant = a_tenant(suspended=True)
+    with pytest.raises(InvalidApiKey):
+        ask(directory)
+
+
+def test_a_directory_too_old_is_not_believed() -> None:
+    """DESIGN 10: a revocation could be missed; up to the bound keys work from memory."""
+    directory = MemoryDirectory()
+    directory.age_ms = 60_000
+    assert ask(directory)
+    directory.age_ms = 60_001
+    with pytest.raises(Overloaded) as caught:
+        ask(directory)
+    assert caught.value.code == "admission_unavailable"
+
+
+@pytest.mark.parametrize(
+    ("client_ip", "allowed"),
+    [
+        ("10.0.0.7", True),
+        ("10.1.0.7", False),
+        ("::ffff:10.0.0.7", True),
+        ("2001:db8::1", True),
+        ("2001:db9::1", False),
+        ("fe80::1%eth0", False),
+        (None, False),
+        ("", False),
+        ("somewhere", False),
+    ],
+)
+def test_a_key_may_be_bound_to_networks(client_ip: str | None, allowed: bool) -> None:
+    """403 elsewhere, also where the peer's address is unknown or none."""
+    directory = with_key(a_key(ip_allow=("10.0.0.0/24", "2001:db8::/32")))
+    if allowed:
+        assert ask(directory, client_ip=client_ip)
+        return
+    with pytest.raises(PermissionDenied) as caught:
+        ask(directory, client_ip=client_ip)
+    assert caught.value.code == "ip_not_allowed"
+
+
+def test_models_are_those_of_the_key() -> None:
+    """404 for what does not exist, 403 for what the key may not use; both name the field."""
+    directory = with_key(a_key(models=("m",)))
+    directory.all_models = [a_model(), a_model(id="other")]
+    caller = ask(directory)
+    assert [model.id for model in usable_models(caller, directory)] == ["m"]
+    assert usable_model(caller, "m", directory).id == "m"
+    errors: list[WeirError] = []
+    for name in ("other", "missing", "x" * 200, "line\nend"):
+        with pytest.raises((ModelNotFound, PermissionDenied)) as caught:
+            usable_model(caller, name, directory)
+        errors.append(caught.value)
+    assert [error.status for error in errors] == [403, 404, 404, 404]
+    assert {error.param for error in errors} == {"model"}
+    assert "\n" not in errors[3].message
+    assert "x" * 200 not in errors[2].message
+
+
+@pytest.mark.parametrize(
+    ("highest", "asked_batch", "expected"),
+    [
+        (RequestClass.INTERACTIVE, False, RequestClass.INTERACTIVE),
+        (RequestClass.INTERACTIVE, True, RequestClass.BATCH),
+        (RequestClass.BATCH, False, RequestClass.BATCH),
+        (RequestClass.BATCH, True, RequestClass.BATCH),
+    ],
+)
+def test_a_request_can_only_go_down(
+    highest: RequestClass, asked_batch: bool, expected: RequestClass
+) -> None:
+    """A batch key never becomes interactive."""
+    caller = Caller(a_tenant(), a_key(request_class=highest))
+    assert request_class(caller, asked_batch=asked_batch) is expected

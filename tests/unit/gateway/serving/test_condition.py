@@ -1,0 +1,87 @@
+from collections.abc import Callable
+
+import pytest
+from memory_ports import (
+    MemoryDirectory,
+    MemoryFleet,
+    MemoryJournal,
+    MemoryLedger,
+    StandingClock,
+    a_worker,
+)
+
+from gateway.serving.condition import Watch
+from gateway.serving.leases import Leases
+
+
+class Parts:
+    """A gateway's parts, all well."""
+
+    def __init__(self) -> None:
+        clock = StandingClock()
+        self.directory = MemoryDirectory(a_worker())
+        self.leases = Leases(MemoryLedger(clock), clock, renew_ms=1)
+        self.journal = MemoryJournal()
+        self.fleet = MemoryFleet(self.directory)
+        self.lag_s = 0.0
+        self.watch = Watch(
+            directory=self.directory,
+            leases=self.leases,
+            journal=self.journal,
+            fleet=self.fleet,
+            metering_lag_s=lambda: self.lag_s,
+            directory_stale_ms_max=60_000,
+        )
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        now = self.watch.condition()
+        return now.unready, now.degraded
+
+
+def test_all_well_is_no_word() -> None:
+    """Ready."""
+    assert Parts().words == ((), ())
+
+
+def set_of(name: str, value: object) -> Callable[[Parts], None]:
+    def change(parts: Parts) -> None:
+        target: object = parts
+        *path, last = name.split(".")
+        for part in path:
+            target = getattr(target, part)
+        setattr(target, last, value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "unready", "degraded"),
+    [
+        (set_of("watch.draining", True), ("draining",), ()),
+        (set_of("journal.failing", True), ("journal",), ()),
+        (set_of("leases.reachable", False), ("redis",), ()),
+        (set_of("watch.clock_off", True), ("clock",), ()),
+        (set_of("directory.age_ms", 60_001), ("directory",), ("postgres",)),
+        (set_of("directory.age_ms", 2_001), (), ("postgres",)),
+        (set_of("lag_s", 10.1), (), ("metering",)),
+        (set_of("fleet.unhealthy", {"w0"}), (), ("workers",)),
+        (set_of("directory.all_workers", []), (), ("workers",)),
+    ],
+)
+def test_each_failure_has_its_word(
+    change: Callable[[Parts], None], unready: tuple[str, ...], degraded: tuple[str, ...]
+) -> None:
+    """DESIGN 10: named on /readyz, and gone by itself once healed."""
+    parts = Parts()
+    change(parts)
+    assert parts.words == (unready, degraded)
+    assert Parts().words == ((), ())
+
+
+def test_a_model_that_nobody_serves_is_named() -> None:
+    """A model without a worker of its own is not hidden by another's."""
+    parts = Parts()
+    parts.directory.all_models.append(type(parts.directory.all_models[0])(
+        id="lonely", context_tokens=1, max_output_tokens=1))  # fmt: skip
+    assert parts.words == ((), ("workers",))

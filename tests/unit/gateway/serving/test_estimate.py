@@ -1,0 +1,92 @@
+import json
+
+import pytest
+from memory_ports import FixedTokenizer, a_key, a_model, a_tenant
+
+from gateway.domain.tenant import Limits
+from gateway.errors import ContextLengthExceeded, InvalidRequest
+from gateway.serving.authenticate import Caller
+from gateway.serving.estimate import TEMPLATE_TOKENS_BOUND, Estimate, estimate
+from gateway.wire.request import read_request
+
+
+async def needs(
+    *,
+    tokens: int | None = 5,
+    tenant: Limits | None = None,
+    key: Limits | None = None,
+    **fields: object,
+) -> Estimate:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
+    request = read_request("chat", json.dumps(body).encode(), {})
+    caller = Caller(a_tenant(tenant), a_key(key))
+    return await estimate(request, a_model(), caller, FixedTokenizer(tokens))
+
+
+async def test_a_maximum_is_reserved_for_each_choice() -> None:
+    """C10: the prompt once, the output for all; it is also what the engine is told."""
+    need = await needs(max_tokens=50, n=3)
+    assert (need.prompt_tokens, need.output_tokens, need.max_tokens) == (5, 150, 50)
+    assert need.tokens == need.floor_tokens == 155
+
+
+async def test_without_a_maximum_the_expectation_sizes_only_the_reservation() -> None:
+    """R24: 20 are expected, 100 are allowed, and 6 are the least it can be refused for."""
+    need = await needs()
+    assert (need.output_tokens, need.max_tokens) == (20, 100)
+    assert (need.tokens, need.floor_tokens) == (25, 6)
+
+
+async def test_the_default_maximum_fits_the_context() -> None:
+    """Nothing is clamped by the engine behind our back: 990 of 1,000 leave 10."""
+    need = await needs(tokens=990)
+    assert (need.max_tokens, need.output_tokens) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "maximum", "fits"),
+    [(950, 50, True), (950, 51, False), (1000, None, False), (999, None, True), (2000, 1, False)],
+)
+async def test_what_cannot_fit_is_a_400(tokens: int, maximum: int | None, fits: bool) -> None:
+    """Prompt plus maximum against the context, to the token; the numbers are named."""
+    if fits:
+        assert (await needs(tokens=tokens, max_tokens=maximum)).max_tokens >= 1
+        return
+    with pytest.raises(ContextLengthExceeded, match="1000") as caught:
+        await needs(tokens=tokens, max_tokens=maximum)
+    assert caught.value.code == "context_length_exceeded"
+
+
+async def test_limits_on_prompt_and_output_are_the_narrower_ones() -> None:
+    """Of tenant and key; a maximum above is refused, a default is cut down to it."""
+    tenant, key = Limits(max_output_tokens=30), Limits(max_output_tokens=10)
+    assert (await needs(tenant=tenant, key=key)).max_tokens == 10
+    with pytest.raises(InvalidRequest, match="at most 10"):
+        await needs(tenant=tenant, key=key, max_tokens=11)
+    with pytest.raises(InvalidRequest, match="the key's limit is 4"):
+        await needs(key=Limits(max_prompt_tokens=4))
+    with pytest.raises(InvalidRequest, match="at most 0"):
+        await needs(tenant=Limits(max_output_tokens=0))
+
+
+async def test_a_bound_covers_the_prompt_but_refuses_nothing() -> None:
+    """DESIGN 5: where nobody can count, the bytes and a template's text are reserved, tools with
+    them; a limit is not compared with them, and no record gets them."""
+    tools = [{"type": "function", "function": {"name": "f" * 300}}]
+    need = await needs(tokens=None, tools=tools, max_tokens=10, key=Limits(max_prompt_tokens=4))
+    assert need.prompt_tokens > 300 + TEMPLATE_TOKENS_BOUND
+    assert (need.exact, need.prompt_counts) == (False, (None,))
+    assert need.floor_tokens == 11
+
+
+async def test_a_long_text_is_not_refused_by_its_bytes() -> None:
+    """900 bytes may be 200 tokens: only a count can refuse them."""
+    message = [{"role": "user", "content": "word " * 400}]
+    assert (await needs(tokens=None, messages=message)).max_tokens == 100
+
+
+async def test_choices_have_two_digits() -> None:
+    """An upstream id has no room for more than 100."""
+    assert (await needs(n=100, max_tokens=1)).output_tokens == 100
+    with pytest.raises(InvalidRequest, match="at most 100"):
+        await needs(n=101)

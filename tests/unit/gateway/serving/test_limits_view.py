@@ -1,0 +1,53 @@
+import pytest
+from memory_ports import START_MS, MemoryLedger, StandingClock, a_key, a_tenant
+
+from gateway.domain.admission import Demand, scopes_of
+from gateway.domain.tenant import Limits, ModelLimits
+from gateway.errors import Overloaded
+from gateway.serving.authenticate import Caller
+from gateway.serving.limits_view import limits_view
+
+TENANT = Limits(max_sequences=8, tpm=1000, max_queued=3)
+KEY = Limits(rpm=5, models={"m": ModelLimits(max_sequences=2)})
+CALLER = Caller(a_tenant(TENANT), a_key(KEY))
+
+
+async def test_limits_and_use_of_every_scope() -> None:
+    """`null` is no limit; a model is shown where tenant or key narrows it."""
+    ledger = MemoryLedger(StandingClock())
+    scopes = scopes_of(CALLER.tenant, CALLER.key, "m")
+    await ledger.acquire("acme", "key-1", "m", Demand("r", 2, 40, 40), scopes)
+    view = await limits_view(CALLER, ledger)
+    used = {"sequences_running": 2, "tokens_last_minute": 40, "requests_last_minute": 1}
+    reset = {"reset_ms": 61_000 - START_MS % 1000}
+    queue = {"sequences_queued": 0}
+    assert view == {
+        "object": "limits",
+        "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **reset, **queue,
+                   "max_queued": 3},
+        "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **reset, **queue,
+                "max_queued": 64},
+        "models": {
+            "m": {
+                "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **reset},
+                "key": {"max_sequences": 2, "tpm": None, "rpm": None, **used, **reset},
+            }
+        },
+        "queue": {"queued": 0, "place": None},
+    }  # fmt: skip
+
+
+async def test_looking_consumes_nothing() -> None:
+    """INV-4: any number of looks."""
+    ledger = MemoryLedger(StandingClock())
+    assert await limits_view(CALLER, ledger) == await limits_view(CALLER, ledger)
+    assert ledger.states["acme"].leases == {}
+
+
+async def test_a_store_that_is_away_is_no_zero() -> None:
+    """M23: 503, never a use of nothing."""
+    ledger = MemoryLedger(StandingClock())
+    ledger.away = True
+    with pytest.raises(Overloaded) as caught:
+        await limits_view(CALLER, ledger)
+    assert caught.value.code == "admission_unavailable"
