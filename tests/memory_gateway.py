@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory_ports import (
-    SECRET,
     FixedTokenizer,
     MemoryDirectory,
     MemoryFleet,
     MemoryJournal,
     MemoryLedger,
     StandingClock,
-    a_worker,
 )
 from scripted_engine import RecordingConnection, ScriptedEngine, Step
+from tenant_examples import SECRET, a_worker
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain.admission import Settled

@@ -5,9 +5,10 @@ Redis would grant.
 """
 
 import asyncio
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+
+from tenant_examples import a_key, a_model, a_tenant
 
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
@@ -22,51 +23,14 @@ from gateway.domain.admission import (
     TenantState,
 )
 from gateway.domain.lease import Admitted
-from gateway.domain.tenant import ApiKey, EngineKind, Limits, Model, RequestClass, Tenant, Worker
+from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded
 from gateway.serving.ports import HeldLease, LedgerUnavailable
 from gateway.wire.request import CompletionRequest
 
 START_MS = 1_800_000_000_000
-SECRET = "sk-weir-secret"
 TTL_MS = 10_000
-
-
-def a_tenant(limits: Limits | None = None, **changes: object) -> Tenant:
-    """`acme`, without limits unless given."""
-    base: dict[str, object] = {"id": "acme", "name": "Acme", "limits_version": 1}
-    return Tenant(**{**base, "limits": limits or Limits(), **changes})  # type: ignore[arg-type]
-
-
-def a_key(limits: Limits | None = None, **changes: object) -> ApiKey:
-    """A key of `acme` whose secret is SECRET."""
-    base: dict[str, object] = {
-        "id": "key-1",
-        "tenant_id": "acme",
-        "name": "first",
-        "digest": hashlib.sha256(SECRET.encode()).digest(),
-        "request_class": RequestClass.INTERACTIVE,
-        "limits_version": 1,
-    }
-    return ApiKey(**{**base, "limits": limits or Limits(), **changes})  # type: ignore[arg-type]
-
-
-def a_model(**changes: object) -> Model:
-    """`m`: a context of 1,000, at most 100 tokens unless asked otherwise, 20 expected."""
-    base: dict[str, object] = {
-        "id": "m",
-        "context_tokens": 1000,
-        "max_output_tokens": 100,
-        "default_output_tokens": 20,
-    }
-    return Model(**{**base, **changes})  # type: ignore[arg-type]
-
-
-def a_worker(name: str = "w0", **changes: object) -> Worker:
-    """A worker of `m` that speaks SGLang."""
-    base: dict[str, object] = {"id": name, "model": "m", "url": f"http://{name}:30000"}
-    return Worker(**{**base, "kind": EngineKind.SGLANG, **changes})  # type: ignore[arg-type]
 
 
 class StandingClock:

@@ -1,82 +1,11 @@
 from collections.abc import Callable
-from dataclasses import replace
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given
-from memory_ports import START_MS, TTL_MS, a_key, a_tenant
+from admission_store import Store, granted, refused, scopes
 
 from gateway.domain import admission
-from gateway.domain.admission import (
-    LAPSED_KEEP_MS,
-    Demand,
-    Granted,
-    Kind,
-    Lease,
-    Refused,
-    ScopeLimits,
-    Settled,
-    TenantState,
-    scopes_of,
-)
+from gateway.domain.admission import Granted, Kind, Settled
 from gateway.domain.tenant import Limits, ModelLimits
-
-
-def scopes(
-    *, tenant: Limits | None = None, key: Limits | None = None, model: str = "m", version: int = 1
-) -> tuple[ScopeLimits, ...]:
-    return scopes_of(
-        a_tenant(tenant, limits_version=version), a_key(key, limits_version=version), model
-    )
-
-
-class Store:
-    """One tenant's state and a clock."""
-
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.state = TenantState()
-        self.now_ms = START_MS
-        self.offered = scopes(tenant=limits)
-
-    def acquire(
-        self,
-        rid: str,
-        tokens: int = 1,
-        *,
-        sequences: int = 1,
-        floor: int | None = None,
-        offered: tuple[ScopeLimits, ...] | None = None,
-    ) -> Granted | Refused:
-        demand = Demand(rid, sequences, tokens, tokens if floor is None else floor)
-        return admission.acquire(
-            self.state, demand, offered or self.offered, now_ms=self.now_ms, ttl_ms=TTL_MS
-        )
-
-    def settle(self, rid: str, actual: int, *, ran: bool = True) -> Settled:
-        return admission.settle(self.state, rid, actual_tokens=actual, ran=ran, now_ms=self.now_ms)
-
-    def renew(self, rid: str, lease: Lease) -> dict[str, int]:
-        return admission.renew(self.state, {rid: lease}, now_ms=self.now_ms, ttl_ms=TTL_MS)
-
-    @property
-    def tokens(self) -> int:
-        self.state.windows["tenant"].advance(self.now_ms)
-        return self.state.windows["tenant"].tokens
-
-    @property
-    def requests(self) -> int:
-        self.state.windows["tenant"].advance(self.now_ms)
-        return self.state.windows["tenant"].requests
-
-
-def refused(decision: Granted | Refused) -> Refused:
-    assert isinstance(decision, Refused)
-    return decision
-
-
-def granted(decision: Granted | Refused) -> Granted:
-    assert isinstance(decision, Granted)
-    return decision
 
 
 def test_five_at_once_never_pass_the_limit() -> None:
@@ -115,22 +44,6 @@ def test_a_refusal_by_concurrency_consumes_no_request() -> None:
     store.settle("a", 10)
     assert refused(store.acquire("c", 10)).kind is Kind.REQUESTS
     assert (store.requests, store.tokens) == (1, 10)
-
-
-def test_reservations_of_a_dead_gateway_lapse() -> None:
-    """R10, R28, C03: nobody renews: the sequences are free after the time to live, while others'
-    traffic goes on, and a late settlement still charges, once."""
-    store = Store(Limits(max_sequences=2))
-    store.acquire("dead", 50)
-    store.now_ms += TTL_MS - 1
-    store.acquire("other", 1)
-    assert isinstance(store.acquire("third", 1), Refused)
-    store.now_ms += 1
-    assert isinstance(store.acquire("third", 1), Granted)
-    assert store.settle("dead", 80) is Settled.LAPSED
-    assert store.tokens == 82
-    assert store.settle("dead", 80) is Settled.REPEATED
-    assert store.tokens == 82
 
 
 def test_both_limits_are_read_back_as_they_were_set() -> None:
@@ -215,63 +128,6 @@ def test_newer_limits_win_whoever_offers_older_ones() -> None:
     assert no.limit == 1
 
 
-def test_repeating_an_acquisition_holds_once() -> None:
-    """What was sent twice because its reply was lost is one lease and one charge."""
-    store = Store(Limits(tpm=100))
-    first = granted(store.acquire("a", 60))
-    again = granted(store.acquire("a", 60))
-    assert (again.reserved_tokens, again.second) == (first.reserved_tokens, first.second)
-    assert (store.tokens, store.requests) == (60, 1)
-
-
-def test_an_acquisition_that_was_given_up_holds_nothing_later() -> None:
-    """The settlement overtook the acquisition: that one is refused and charges nothing."""
-    store = Store()
-    assert store.settle("a", 0, ran=False) is Settled.UNKNOWN
-    assert isinstance(store.acquire("a", 60), Refused)
-    assert store.state.leases == {}
-    assert store.tokens == 0
-
-
-def test_a_renewal_keeps_and_takes_up_again() -> None:
-    """Renewed while held, resumed after a lapse, left alone once settled."""
-    store = Store()
-    store.acquire("a", 10)
-    lease = replace(store.state.leases["a"])
-    assert store.renew("a", lease)["renewed"] == 1
-    store.now_ms += TTL_MS
-    assert store.renew("a", lease)["resumed"] == 1
-    assert store.state.running("tenant") == 1
-    store.settle("a", 10)
-    assert store.renew("a", lease)["over"] == 1
-    assert store.state.leases == {}
-
-
-def test_a_lease_that_the_store_lost_is_held_again_and_refunds_nothing() -> None:
-    """Redis came back empty: sequences are held again, and the settlement does not take back from
-    a cell that holds only what others charged since (INV-3)."""
-    store = Store()
-    store.acquire("a", 1000)
-    lease = replace(store.state.leases["a"])
-    store.state = TenantState()
-    store.acquire("b", 60)
-    assert store.renew("a", lease)["recreated"] == 1
-    assert store.state.running("tenant") == 2
-    assert store.settle("a", 10) is Settled.LIVE
-    assert store.tokens == 60
-
-
-def test_a_lapsed_lease_is_forgotten_after_its_time() -> None:
-    """What nobody ever settles does not stay for ever (INV-1)."""
-    store = Store()
-    store.acquire("a")
-    store.now_ms += TTL_MS
-    store.acquire("b")
-    store.now_ms += LAPSED_KEEP_MS
-    assert store.settle("a", 1) is Settled.UNKNOWN
-    assert store.state.lapsed.keys() == {"b"}
-
-
 @pytest.mark.parametrize("call", ["acquire", "observe"])
 def test_looking_and_being_refused_change_nothing(call: str) -> None:
     """INV-4: neither leases nor windows differ afterwards."""
@@ -285,37 +141,3 @@ def test_looking_and_being_refused_change_nothing(call: str) -> None:
     calls[call]()
     assert store.state.leases == leases
     assert store.state.windows["tenant"].cells == cells
-
-
-@given(
-    limit=st.integers(0, 8),
-    steps=st.lists(
-        st.tuples(
-            st.sampled_from(["acquire", "settle", "renew", "wait"]),
-            st.integers(0, 9),
-            st.integers(1, 4),
-        ),
-        max_size=60,
-    ),
-)
-def test_sequences_never_pass_the_limit(limit: int, steps: list[tuple[str, int, int]]) -> None:
-    """INV-1, INV-2: after every admission at most the limit is held, while holders renew in time,
-    and once all have settled nothing is."""
-    store = Store(Limits(max_sequences=limit))
-    for number, (step, pick, sequences) in enumerate(steps):
-        held = sorted(store.state.leases)
-        if step == "acquire":
-            store.acquire(f"{number:03d}", sequences=sequences)
-        elif step == "wait":
-            for rid in held:
-                store.renew(rid, store.state.leases[rid])
-            store.now_ms += TTL_MS - 1
-        elif held and step == "settle":
-            store.settle(held[pick % len(held)], 1)
-        elif held:
-            rid = held[pick % len(held)]
-            store.renew(rid, store.state.leases[rid])
-        assert store.state.running("tenant") <= limit
-    for rid in sorted(store.state.leases):
-        store.settle(rid, 1)
-    assert store.state.leases == store.state.lapsed == {}

@@ -1,4 +1,4 @@
-from memory_ports import a_worker
+from tenant_examples import a_worker
 
 from gateway.domain.routing import eligible, pick
 from gateway.domain.worker import WorkerView

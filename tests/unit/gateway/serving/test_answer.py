@@ -4,8 +4,8 @@ import json
 import engine_events as events
 import pytest
 from memory_gateway import data_of, error_of, until
-from memory_ports import a_worker
 from scripted_engine import RecordingConnection
+from tenant_examples import a_worker
 
 from gateway.errors import InvalidRequest, Overloaded, WeirError, WorkerFailed
 from gateway.serving.answer import StreamAnswer, WholeAnswer, answer_error

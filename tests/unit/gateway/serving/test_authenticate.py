@@ -1,7 +1,8 @@
 import hashlib
 
 import pytest
-from memory_ports import SECRET, START_MS, MemoryDirectory, a_key, a_model, a_tenant
+from memory_ports import START_MS, MemoryDirectory
+from tenant_examples import SECRET, a_key, a_model, a_tenant
 
 from gateway.domain.tenant import ApiKey, RequestClass
 from gateway.errors import InvalidApiKey, ModelNotFound, Overloaded, PermissionDenied, WeirError

@@ -3,8 +3,9 @@ from collections.abc import Sequence
 
 import engine_events as events
 import pytest
-from memory_ports import MemoryDirectory, MemoryFleet, StandingClock, a_worker
+from memory_ports import MemoryDirectory, MemoryFleet, StandingClock
 from scripted_engine import HANG, RecordingConnection, ScriptedEngine, Step
+from tenant_examples import a_worker
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Worker

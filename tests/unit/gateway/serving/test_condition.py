@@ -1,14 +1,8 @@
 from collections.abc import Callable
 
 import pytest
-from memory_ports import (
-    MemoryDirectory,
-    MemoryFleet,
-    MemoryJournal,
-    MemoryLedger,
-    StandingClock,
-    a_worker,
-)
+from memory_ports import MemoryDirectory, MemoryFleet, MemoryJournal, MemoryLedger, StandingClock
+from tenant_examples import a_worker
 
 from gateway.serving.condition import Watch
 from gateway.serving.leases import Leases

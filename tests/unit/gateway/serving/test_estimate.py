@@ -1,7 +1,8 @@
 import json
 
 import pytest
-from memory_ports import FixedTokenizer, a_key, a_model, a_tenant
+from memory_ports import FixedTokenizer
+from tenant_examples import a_key, a_model, a_tenant
 
 from gateway.domain.tenant import Limits
 from gateway.errors import ContextLengthExceeded, InvalidRequest

@@ -4,7 +4,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from memory_gateway import until
-from memory_ports import TTL_MS, MemoryLedger, StandingClock, a_key, a_tenant
+from memory_ports import TTL_MS, MemoryLedger, StandingClock
+from tenant_examples import a_key, a_tenant
 
 from gateway.domain.admission import Demand, Settled, TenantState
 from gateway.domain.tenant import Limits, ModelLimits

@@ -1,5 +1,6 @@
 import pytest
-from memory_ports import START_MS, MemoryLedger, StandingClock, a_key, a_tenant
+from memory_ports import START_MS, MemoryLedger, StandingClock
+from tenant_examples import a_key, a_tenant
 
 from gateway.domain.admission import Demand, scopes_of
 from gateway.domain.tenant import Limits, ModelLimits

@@ -3,8 +3,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 from memory_gateway import until
-from memory_ports import StandingClock, a_worker
+from memory_ports import StandingClock
 from scripted_engine import RecordingConnection, ScriptedStream
+from tenant_examples import a_worker
 
 from billing.domain.usage_record import Outcome
 from gateway.errors import WorkerTimeout

@@ -1,7 +1,8 @@
 import engine_events as events
 import hypothesis.strategies as st
 from hypothesis import given
-from memory_ports import START_MS, a_worker
+from memory_ports import START_MS
+from tenant_examples import a_worker
 
 from billing.domain.policy import CURRENT_POLICY
 from billing.domain.usage_record import Outcome, UsageRecord, UsageSource

@@ -1,6 +1,6 @@
 import json
 
-from memory_ports import a_tenant, a_worker
+from tenant_examples import a_tenant, a_worker
 
 from gateway.domain.tenant import CacheIsolation, EngineKind, Limits
 from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body

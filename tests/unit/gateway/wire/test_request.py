@@ -208,29 +208,12 @@ def test_usage_is_asked_for_in_a_stream_only() -> None:
     assert not chat(stream=True, stream_options={"include_usage": None}).include_usage
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"type": "image_url", "image_url": {"url": "http://10.0.0.1/secret"}},
-        {"type": "image_url", "image_url": "https://example.com/secret"},
-        {"type": "video_url", "video_url": {"url": "file:///etc/secret"}},
-        {"type": "audio_url", "audio_url": {"url": " data:x", "detail": "secret"}},
-        {"type": "image_url", "image_url": {"url": ["secret"]}},
-    ],
-)
-def test_a_worker_fetches_nothing_for_a_tenant(part: dict[str, object]) -> None:
-    """DESIGN 6: media come as data, since a URL is a way into the workers' network."""
-    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
-    assert refusal(body).param == "messages"
-
-
-def test_media_as_data_are_passed_on() -> None:
-    """Text and data: parts go through as they came."""
-    content = [
-        {"type": "text", "text": "see http://example.com"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
-        {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
-    ]
+def test_every_message_is_checked_for_media() -> None:
+    """DESIGN 6: whatever its role; what is allowed goes through as it came."""
+    remote = {"type": "image_url", "image_url": {"url": "http://10.0.0.1/secret"}}
+    last = {"role": "tool", "content": [remote]}
+    assert refusal({"model": "m", "messages": [*MESSAGES, last]}).param == "messages"
+    content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
     read = chat(messages=[{"role": "user", "content": content}])
     assert json.loads(bytes(read.prompts[0]))[0]["content"] == content
 
