@@ -45,10 +45,13 @@ class WorkerTokenizer:
         return None
 
     async def _ask(self, worker: Worker, body: bytes) -> int:
+        headers = {"content-type": "application/json"}
+        if worker.api_key:
+            headers["authorization"] = f"Bearer {worker.api_key}"
         async with self._engine.session.post(
             worker.url + "/v1/tokenize",
             data=body,
-            headers={"content-type": "application/json"},
+            headers=headers,
             timeout=self._timeout,
             raise_for_status=True,
         ) as response:

@@ -105,16 +105,6 @@ class Leases:
         for lease in leases:
             self._settle_later(lease, lease.reserved_tokens, ran=True)
 
-    async def observe(self, caller: Caller, model: str) -> tuple[ScopeUse, ...]:
-        """Limits in force and use now. Raises Overloaded where the store cannot be reached."""
-        scopes = scopes_of(caller.tenant, caller.key, model)
-        try:
-            return await self._ledger.observe(caller.tenant.id, scopes)
-        except LedgerUnavailable as error:
-            raise Overloaded(
-                "limits cannot be read at the moment", code="admission_unavailable"
-            ) from error
-
     async def _mark(self, tenant_id: str) -> None:
         now_ms = self._clock.now_ms()
         if now_ms - self._marked_ms.get(tenant_id, 0) >= _MARK_AGAIN_MS:

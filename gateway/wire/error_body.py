@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from gateway.errors import LimitReached, WeirError
+from gateway.errors import WeirError
 
 
 def error_object(error: WeirError) -> dict[str, object]:
@@ -36,8 +36,3 @@ def retry_headers(error: WeirError) -> list[tuple[bytes, bytes]]:
         (b"retry-after", str(math.ceil(wait_ms / 1000)).encode()),
         (b"retry-after-ms", str(wait_ms).encode()),
     ]
-
-
-def is_own_limit(error: WeirError) -> bool:
-    """Whether the tenant ran into a limit of its own."""
-    return isinstance(error, LimitReached)

@@ -1,0 +1,91 @@
+"""Counting prompts on a worker's own HTTP."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from memory_ports import MemoryDirectory, MemoryFleet
+from tenant_examples import a_worker
+
+from gateway.adapters.sglang import HttpEngine
+from gateway.adapters.tokenizer import WorkerTokenizer
+from gateway.domain.tenant import EngineKind
+from gateway.wire.request import CompletionRequest, Endpoint, read_request
+
+KEY = "worker-key"
+
+
+class TokenizingWorker:
+    """Counts words where it is asked with its key, as SGLang's `--api-key` demands."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, object]] = []
+        app = web.Application()
+        app.router.add_post("/v1/tokenize", self.tokenize)
+        self.server = TestServer(app)
+
+    async def tokenize(self, request: web.Request) -> web.Response:
+        """Words of the prompt or of all messages."""
+        if request.headers.get("authorization") != f"Bearer {KEY}":
+            return web.json_response({"error": "Unauthorized"}, status=401)
+        body = await request.json()
+        self.asked.append(body)
+        text = body.get("prompt") or " ".join(m["content"] for m in body["messages"])
+        return web.json_response({"tokens": [], "count": len(text.split()), "max_model_len": 9})
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[TokenizingWorker]:
+    """A running one."""
+    made = TokenizingWorker()
+    await made.server.start_server()
+    yield made
+    await made.server.close()
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[HttpEngine]:
+    """The pool of connections."""
+    made = HttpEngine(connect_timeout_ms=500, abort_drain_ms=100)
+    yield made
+    await made.aclose()
+
+
+def a_request(body: dict[str, object], endpoint: Endpoint = "chat") -> CompletionRequest:
+    return read_request(endpoint, json.dumps({"model": "m", **body}).encode(), {})
+
+
+CHAT = {"messages": [{"role": "user", "content": "one two three"}]}
+
+
+def a_tokenizer(engine: HttpEngine, *workers: dict[str, object]) -> WorkerTokenizer:
+    directory = MemoryDirectory(*(a_worker(f"w{i}", **w) for i, w in enumerate(workers)))
+    return WorkerTokenizer(engine, MemoryFleet(directory), timeout_ms=1_000)
+
+
+async def test_a_worker_counts_with_its_key(worker: TokenizingWorker, engine: HttpEngine) -> None:
+    """The same template fields as the request itself, each prompt of a list on its own."""
+    url = str(worker.server.make_url("")).rstrip("/")
+    tokenizer = a_tokenizer(engine, {"url": url, "api_key": KEY})
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert await tokenizer.count(a_request({**CHAT, "tools": tools})) == [3]
+    assert worker.asked == [{"model": "m", "tools": tools, **CHAT}]
+    prompts = a_request({"prompt": ["a b", "c"]}, "completions")
+    assert await tokenizer.count(prompts) == [2, 1]
+
+
+async def test_another_worker_counts_where_one_cannot(
+    worker: TokenizingWorker, engine: HttpEngine, free_port: int
+) -> None:
+    """Unreachable, or not SGLang's HTTP: the next is asked; with none left nobody has counted."""
+    url = str(worker.server.make_url("")).rstrip("/")
+    away: dict[str, object] = {"url": f"http://127.0.0.1:{free_port}"}
+    plain: dict[str, object] = {"url": url, "kind": EngineKind.OPENAI}
+    good: dict[str, object] = {"url": url, "api_key": KEY}
+    assert await a_tokenizer(engine, away, plain, good).count(a_request(CHAT)) == [3]
+    assert await a_tokenizer(engine, away, plain).count(a_request(CHAT)) is None
+    assert (
+        await a_tokenizer(engine, {"url": url, "api_key": "wrong"}).count(a_request(CHAT)) is None
+    )
