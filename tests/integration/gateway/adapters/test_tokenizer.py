@@ -57,7 +57,7 @@ def a_request(body: dict[str, object], endpoint: Endpoint = "chat") -> Completio
     return read_request(endpoint, json.dumps({"model": "m", **body}).encode(), {})
 
 
-CHAT = {"messages": [{"role": "user", "content": "one two three"}]}
+CHAT: dict[str, object] = {"messages": [{"role": "user", "content": "one two three"}]}
 
 
 def a_tokenizer(engine: HttpEngine, *workers: dict[str, object]) -> WorkerTokenizer:
