@@ -101,6 +101,7 @@ class Gateway:
             fleet=self.fleet,
             metering_lag_s=lambda: self.shipper.lag_seconds,
             directory_stale_ms_max=settings.directory_stale_ms_max,
+            stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
         await self.directory.start()
         await self.leases.release_lost([_lost_lease(lost) for lost in self.journal.recovered.lost])
@@ -197,6 +198,7 @@ def create_app(gateway: Gateway) -> Litestar:
         clock=gateway.clock,
         policy=Policy(
             directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
+            stores_unseen_ms_max=gateway.settings.stores_unseen_ms_max,
             keepalive_ms=gateway.settings.keepalive_ms,
             cache_salt_secret=gateway.settings.cache_salt_secret,
             show_worker_header=gateway.settings.show_worker_header,

@@ -3,7 +3,12 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import servers
+
+pytest.register_assert_rewrite(
+    "memory_gateway", "memory_ports", "scripted_engine", "servers", "weir_dev"
+)
+
+import servers  # noqa: E402 - its assertions show what they compared
 
 
 @pytest.fixture(scope="session")

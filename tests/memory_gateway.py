@@ -49,6 +49,7 @@ class MemoryGateway:
         )
         settings: dict[str, Any] = {
             "directory_stale_ms_max": 60_000,
+            "stores_unseen_ms_max": 60_000,
             "keepalive_ms": 15_000,
             "cache_salt_secret": "s",
             "show_worker_header": False,

@@ -58,6 +58,7 @@ class MemoryDirectory:
         self.all_models = [a_model()]
         self.all_workers = list(workers)
         self.age_ms = 0
+        self.revocations_age_ms = 0
 
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         return next((key for key in self.keys if key.digest == digest), None)

@@ -64,17 +64,17 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True):
     cache_salt: str | None = None
     priority: Count | None = None
     # What no engine here carries out: refused unless neutral.
-    ebnf: msgspec.Raw | None = None
+    ebnf: object = None
     min_tokens: Count | None = 0
     stop_token_ids: list[Count] | None = None
-    stop_regex: msgspec.Raw | None = None
+    stop_regex: object = None
     no_stop_trim: bool | None = False
     skip_special_tokens: bool | None = True
-    lora_path: msgspec.Raw | None = None
-    session_params: msgspec.Raw | None = None
-    custom_logit_processor: msgspec.Raw | None = None
-    custom_params: msgspec.Raw | None = None
-    return_hidden_states: msgspec.Raw | bool | None = False
+    lora_path: object = None
+    session_params: object = None
+    custom_logit_processor: object = None
+    custom_params: object = None
+    return_hidden_states: object = False
     return_token_ids: bool | None = False
     return_meta_info: bool | None = False
 
@@ -88,7 +88,7 @@ class ChatBody(SharedFields, frozen=True, kw_only=True):
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     continue_final_message: bool | None = False
     tools: list[msgspec.Raw] | None = None
-    input_ids: msgspec.Raw | None = None
+    input_ids: object = None
     chat_template_kwargs: JsonObject | None = None
 
 

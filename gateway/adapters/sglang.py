@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from gateway.domain.tenant import EngineKind, Worker
-from gateway.errors import WorkerFailed
+from gateway.errors import WorkerFailed, WorkerUnreachable
 from gateway.serving.ports import EngineRefused
 from gateway.wire.sse import DONE, EventTooLong, SseReader
 from gateway.wire.upstream import read_error
@@ -92,7 +92,8 @@ class HttpEngineStream:
                         return
                     yield data
         except (aiohttp.ClientError, OSError, TimeoutError, EventTooLong) as error:
-            raise WorkerFailed(f"the worker failed ({type(error).__name__})") from error
+            kind = WorkerFailed if self._response is not None or self._cut else WorkerUnreachable
+            raise kind("the worker failed") from error
         finally:
             self._ended = True
 
@@ -101,7 +102,10 @@ class HttpEngineStream:
             raise WorkerFailed("given up before it was sent")
         self._post = asyncio.ensure_future(
             self._session.post(
-                self._worker.url + self._path, data=self._body, headers=_headers(self._worker)
+                self._worker.url + self._path,
+                data=self._body,
+                headers=_headers(self._worker),
+                allow_redirects=False,
             )
         )
         try:

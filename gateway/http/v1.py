@@ -77,6 +77,7 @@ def v1_handlers(
             directory,
             now_ms=clock.now_ms(),
             directory_stale_ms_max=settings.directory_stale_ms_max,
+            stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
 
     @get("/v1/models")

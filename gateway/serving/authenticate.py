@@ -25,16 +25,22 @@ def authenticate(
     *,
     now_ms: int,
     directory_stale_ms_max: int,
+    stores_unseen_ms_max: int,
 ) -> Caller:
     """The caller behind `authorization: Bearer <key>`.
 
     Raises InvalidApiKey, PermissionDenied(ip_not_allowed), or Overloaded(admission_unavailable)
-    where the directory is older than `directory_stale_ms_max`: a revocation could be missed.
+    where Postgres has not been seen for `directory_stale_ms_max`, or neither store for
+    `stores_unseen_ms_max`: a revocation could be missed.
     """
     scheme, _, secret = headers.get(b"authorization", b"").strip().partition(b" ")
     if scheme.lower() != b"bearer" or not secret.strip():
         raise InvalidApiKey("no API key was given: send it as 'Authorization: Bearer <key>'")
-    if directory.age_ms > directory_stale_ms_max:
+    if not is_trusted(
+        directory,
+        directory_stale_ms_max=directory_stale_ms_max,
+        stores_unseen_ms_max=stores_unseen_ms_max,
+    ):
         raise Overloaded("keys cannot be checked at the moment", code="admission_unavailable")
     key = directory.key_by_digest(hashlib.sha256(secret.strip()).digest())
     if key is None or key.revoked_at_ms is not None:
@@ -49,6 +55,16 @@ def authenticate(
             "this API key may not be used from this address", code="ip_not_allowed"
         )
     return Caller(tenant, key)
+
+
+def is_trusted(
+    directory: Directory, *, directory_stale_ms_max: int, stores_unseen_ms_max: int
+) -> bool:
+    """Whether the directory is young enough to decide on a key."""
+    return (
+        directory.age_ms <= directory_stale_ms_max
+        and directory.revocations_age_ms <= stores_unseen_ms_max
+    )
 
 
 def _allowed(client_ip: str | None, networks: tuple[str, ...]) -> bool:

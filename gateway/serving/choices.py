@@ -23,6 +23,7 @@ FULL = frozenset({429, 503})
 REFUSALS = FULL | {400, 413, 422}
 """Statuses that say something of the request. Any other (a key, a path, a crash) says that the
 worker fails."""
+FINISH_REASON_CHARACTERS_MAX = 64
 ABORTED = "abort"
 """SGLang's finish reason of a stream that was aborted: never an answer."""
 
@@ -66,7 +67,7 @@ class Choice:
     def note(self, event: Event, now_us: int) -> None:
         """Count an event."""
         if event.finish_reason is not None:
-            self.finish_reason = event.finish_reason
+            self.finish_reason = event.finish_reason[:FINISH_REASON_CHARACTERS_MAX]
         if event.usage is not None:
             self.usage = event.usage
             self.usage_is_final = not event.has_choice or self.finish_reason is not None
@@ -214,6 +215,8 @@ class ChoiceStreams:
                 self._live.saw_event = True
                 event = read_event(data)
                 choice.note(event, now_us)
+                if event.finish_reason is not None:
+                    self._live.all_finished = all(c.finished for c in self._choices)
                 if event.error is not None:
                     if choice.deltas == 0:
                         raise EngineRefused(event.error.status, event.error.message)

@@ -52,6 +52,7 @@ class Policy:
     """What an operator configures of the straight line."""
 
     directory_stale_ms_max: int
+    stores_unseen_ms_max: int
     keepalive_ms: int
     cache_salt_secret: str
     show_worker_header: bool
@@ -139,6 +140,7 @@ class Completions:
             self._directory,
             now_ms=arrival.at_ms,
             directory_stale_ms_max=self._policy.directory_stale_ms_max,
+            stores_unseen_ms_max=self._policy.stores_unseen_ms_max,
         )
         request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
         model = usable_model(caller, request.model, self._directory)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.serving.authenticate import is_trusted
 from gateway.serving.leases import Leases
 from gateway.serving.ports import Directory, Fleet, UsageJournal
 
@@ -30,6 +31,7 @@ class Watch:
         fleet: Fleet,
         metering_lag_s: Callable[[], float],
         directory_stale_ms_max: int,
+        stores_unseen_ms_max: int,
     ) -> None:
         self._directory = directory
         self._leases = leases
@@ -37,6 +39,7 @@ class Watch:
         self._fleet = fleet
         self._metering_lag_s = metering_lag_s
         self._directory_stale_ms_max = directory_stale_ms_max
+        self._stores_unseen_ms_max = stores_unseen_ms_max
         self.draining = False
         self.clock_off = False
 
@@ -49,7 +52,14 @@ class Watch:
             ("journal", self._journal.failing),
             ("redis", not self._leases.reachable),
             ("clock", self.clock_off),
-            ("directory", self._directory.age_ms > self._directory_stale_ms_max),
+            (
+                "directory",
+                not is_trusted(
+                    self._directory,
+                    directory_stale_ms_max=self._directory_stale_ms_max,
+                    stores_unseen_ms_max=self._stores_unseen_ms_max,
+                ),
+            ),
         )
         degraded = (
             ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),

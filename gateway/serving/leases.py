@@ -7,6 +7,7 @@ renewed meanwhile, so it is free after its time to live in any case.
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
 from gateway.domain.admission import Demand, Granted, Refused, ScopeUse, scopes_of
 from gateway.errors import InvalidRequest, LimitReached, Overloaded
@@ -14,11 +15,14 @@ from gateway.serving.authenticate import Caller
 from gateway.serving.limit_headers import limit_headers
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
 from gateway.telemetry import metrics
+from gateway.telemetry.logs import log_failure
 
 _MARK_AGAIN_MS = 30_000
 _SWEEP_IDLE_MS = 180_000
 _SWEEP_PERIOD_MS = 2_000
 _RETRY_S = 0.25
+_RENEWED_AT_ONCE = 32
+"""Tenants whose leases are renewed side by side; the rest keep the ledger's connections."""
 _GIVE_UP_MS = 3_600_000
 """The store forgets a lapsed lease after so long: a settlement cannot change anything then."""
 _log = logging.getLogger(__name__)
@@ -113,7 +117,12 @@ class Leases:
 
     async def run(self) -> None:
         """Renew, settle what is left, reap what others left behind; for ever."""
-        await asyncio.gather(self._renew_forever(), self._settle_forever(), self._sweep_forever())
+        await asyncio.gather(
+            *(
+                _kept_going(loop)
+                for loop in (self._renew_forever, self._settle_forever, self._sweep_forever)
+            )
+        )
 
     async def _renew_forever(self) -> None:
         while True:
@@ -121,8 +130,10 @@ class Leases:
             by_tenant: dict[str, list[HeldLease]] = defaultdict(list)
             for lease in self._held.values():
                 by_tenant[lease.tenant_id].append(lease)
-            for tenant_id, leases in by_tenant.items():
-                await self._renew(tenant_id, leases)
+            tenants = list(by_tenant.items())
+            for start in range(0, len(tenants), _RENEWED_AT_ONCE):
+                batch = tenants[start : start + _RENEWED_AT_ONCE]
+                await asyncio.gather(*(self._renew(*tenant) for tenant in batch))
 
     async def _renew(self, tenant_id: str, leases: list[HeldLease]) -> None:
         try:
@@ -162,6 +173,16 @@ class Leases:
                 self.reachable = True
             except LedgerUnavailable:
                 self.reachable = False
+
+
+async def _kept_going(loop: Callable[[], Awaitable[None]]) -> None:
+    """Run a loop for ever: a bug in one pass must not end the renewal of every lease."""
+    while True:
+        try:
+            await loop()
+        except Exception as error:  # noqa: BLE001 - logged, and the next pass starts
+            log_failure(_log, error, "a pass over the leases failed")
+            await asyncio.sleep(_RETRY_S)
 
 
 def _refusal(refused: Refused) -> InvalidRequest | LimitReached:

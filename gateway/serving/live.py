@@ -9,6 +9,8 @@ from gateway.serving.ports import ClientConnection, Clock, UpstreamStream
 from gateway.telemetry import metrics
 
 _TICK_S = 0.25
+_LATE_USAGE_US = 5_000_000
+"""An engine that has finished an answer is waited for this long to say what it used."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class LiveRequest:
         self.started_us = now_us
         self.last_event_us = now_us
         self.saw_event = False
+        self.all_finished = False
+        """Every choice has its finish reason: only the usage is still to come."""
         self.stopped: Stop | None = None
         self.aborting = False
         """Its streams were asked to abort: their ends without a finish are expected."""
@@ -140,5 +144,7 @@ class LiveRequests:
                 Stop(Outcome.TIMED_OUT, WorkerTimeout("the longest duration of a stream is over"))
             )
         patience_us = self._stall_us if live.saw_event else self._first_event_us
+        if live.all_finished:
+            patience_us = min(patience_us, _LATE_USAGE_US)
         if now_us - live.last_event_us > patience_us:
             live.stop(Stop(Outcome.TIMED_OUT, WorkerTimeout("the worker did not answer in time")))

@@ -44,6 +44,10 @@ class Directory(Protocol):
     def age_ms(self) -> int:
         """Since the last successful look at Postgres."""
 
+    @property
+    def revocations_age_ms(self) -> int:
+        """Since revocations were last seen, in Postgres or in Redis."""
+
 
 class LedgerUnavailable(Exception):
     """The store of leases cannot be reached; what was asked may or may not have taken effect."""
@@ -162,7 +166,7 @@ class Fleet(Protocol):
     def closed(self, worker_id: str) -> None: ...
 
     def failed(self, worker_id: str) -> None:
-        """The worker could not be reached or answered 5xx: not healthy until a probe succeeds."""
+        """The worker could not be reached: not healthy until a probe succeeds."""
 
 
 class ClientGone(Exception):

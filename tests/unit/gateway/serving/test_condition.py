@@ -25,6 +25,7 @@ class Parts:
             fleet=self.fleet,
             metering_lag_s=lambda: self.lag_s,
             directory_stale_ms_max=60_000,
+            stores_unseen_ms_max=60_000,
         )
 
     @property

@@ -153,3 +153,13 @@ async def test_empty_is_waited_for() -> None:
     watched.requests.remove(watched.live)
     assert await waiting
     await until(lambda: len(watched.requests) == 0)
+
+
+async def test_usage_after_the_finish_is_waited_for_briefly(watched: Watched) -> None:
+    """S26: an engine that finished has five seconds for its usage, not the whole stall time."""
+    watched.event()
+    watched.live.all_finished = True
+    assert await watched.after(5_000) is None
+    stopped = await watched.after(1)
+    assert stopped is not None
+    assert stopped.outcome is Outcome.TIMED_OUT
