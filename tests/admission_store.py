@@ -4,16 +4,8 @@ from memory_ports import START_MS, TTL_MS
 from tenant_examples import a_key, a_tenant
 
 from gateway.domain import admission
-from gateway.domain.admission import (
-    Demand,
-    Granted,
-    Lease,
-    Refused,
-    ScopeLimits,
-    Settled,
-    TenantState,
-    scopes_of,
-)
+from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
+from gateway.domain.scopes import ScopeLimits, scopes_of
 from gateway.domain.tenant import Limits
 
 

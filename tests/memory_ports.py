@@ -12,17 +12,9 @@ from tenant_examples import a_key, a_model, a_tenant
 
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
-from gateway.domain.admission import (
-    Demand,
-    Granted,
-    Lease,
-    Refused,
-    ScopeLimits,
-    ScopeUse,
-    Settled,
-    TenantState,
-)
+from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
 from gateway.domain.lease import Admitted
+from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded
@@ -227,7 +219,7 @@ class FixedTokenizer:
         self.tokens = tokens
         self.on_count: Callable[[], None] = lambda: None
 
-    async def count(self, request: CompletionRequest) -> list[int] | None:
+    async def count(self, request: CompletionRequest, tenant_id: str) -> list[int] | None:
         await asyncio.sleep(0)
         self.on_count()
         return None if self.tokens is None else [self.tokens] * len(request.prompts)

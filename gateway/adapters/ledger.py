@@ -13,15 +13,8 @@ from typing import Protocol, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from gateway.domain.admission import (
-    Demand,
-    Granted,
-    Kind,
-    Refused,
-    ScopeLimits,
-    ScopeUse,
-    Settled,
-)
+from gateway.domain.admission import Demand, Granted, Kind, Refused, Settled
+from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.ports import HeldLease, LedgerUnavailable
 
 _KINDS = {1: Kind.SEQUENCES, 2: Kind.REQUESTS, 3: Kind.TOKENS}

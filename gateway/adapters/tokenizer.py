@@ -3,6 +3,7 @@ will count (SGLang's `/v1/tokenize`)."""
 
 import asyncio
 import logging
+from weakref import WeakValueDictionary
 
 import aiohttp
 import msgspec
@@ -10,9 +11,15 @@ import msgspec
 from gateway.adapters.sglang import HttpEngine
 from gateway.domain.routing import eligible
 from gateway.domain.tenant import EngineKind, Worker
+from gateway.errors import Overloaded
 from gateway.serving.ports import Fleet
 from gateway.wire.request import CompletionRequest, RawFields
 
+LARGE_CHARACTERS = 32_768
+_LARGE_AT_ONCE = 1
+_SMALL_AT_ONCE = 16
+"""Prompts of one tenant that this gateway has counted side by side. A worker counts in turn: a
+tenant must not fill that queue with what its limits will refuse."""
 _TEMPLATE_FIELDS = ("tools", "tool_choice", "chat_template_kwargs", "continue_final_message")
 _log = logging.getLogger(__name__)
 
@@ -22,25 +29,38 @@ class _Count(msgspec.Struct):
 
 
 class WorkerTokenizer:
-    """Counts by a healthy worker of the model, in `timeout_ms` or not at all."""
+    """Counts by a healthy worker of the model, within `timeout_ms`, waiting included."""
 
     def __init__(self, engine: HttpEngine, fleet: Fleet, *, timeout_ms: int) -> None:
         self._engine = engine
         self._fleet = fleet
-        self._timeout = aiohttp.ClientTimeout(total=timeout_ms / 1000)
+        self._timeout_s = timeout_ms / 1000
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
 
-    async def count(self, request: CompletionRequest) -> list[int] | None:
-        """Tokens of each prompt, or None where no worker counted them in time."""
+    async def count(self, request: CompletionRequest, tenant_id: str) -> list[int] | None:
+        """See `gateway.serving.ports.Tokenizer`."""
+        large = sum(request.prompt_characters) > LARGE_CHARACTERS
+        turn = self._turns.get((tenant_id, large))
+        if turn is None:
+            turn = asyncio.Semaphore(_LARGE_AT_ONCE if large else _SMALL_AT_ONCE)
+            self._turns[tenant_id, large] = turn
+        try:
+            async with asyncio.timeout(self._timeout_s), turn:
+                return await self._count(request)
+        except TimeoutError:
+            raise Overloaded(
+                "the prompt could not be counted in time", code="no_capacity"
+            ) from None
+
+    async def _count(self, request: CompletionRequest) -> list[int] | None:
         for view in eligible(self._fleet.views(request.model)):
             if view.worker.kind is not EngineKind.SGLANG:
                 continue
             try:
-                return list(
-                    await asyncio.gather(
-                        *(self._ask(view.worker, body) for body in _bodies(request))
-                    )
-                )
-            except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
+                return [await self._ask(view.worker, body) for body in _bodies(request)]
+            except (aiohttp.ClientError, msgspec.MsgspecError) as error:
                 _log.info("worker %s did not count: %s", view.worker.id, type(error).__name__)
         return None
 
@@ -52,7 +72,7 @@ class WorkerTokenizer:
             worker.url + "/v1/tokenize",
             data=body,
             headers=headers,
-            timeout=self._timeout,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s),
             raise_for_status=True,
         ) as response:
             return msgspec.json.decode(await response.read(), type=_Count).count

@@ -15,7 +15,7 @@ again; a late settlement still settles it, once.
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.domain.tenant import ApiKey, ModelLimits, Tenant
+from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.window import Window
 
 LAPSED_KEEP_MS = 3_600_000
@@ -36,17 +36,6 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class ScopeLimits:
-    """The limits of one scope, with the version of the row they come from. None is no limit."""
-
-    scope: str
-    version: int
-    max_sequences: int | None
-    tpm: int | None
-    rpm: int | None
-
-
-@dataclass(frozen=True)
 class Demand:
     """What a request asks of admission.
 
@@ -59,18 +48,6 @@ class Demand:
     sequences: int
     tokens: int
     floor_tokens: int
-
-
-@dataclass(frozen=True)
-class ScopeUse:
-    """A scope's limits in force and its use, after a decision."""
-
-    limits: ScopeLimits
-    sequences: int
-    tokens: int
-    requests: int
-    reset_ms: int
-    """Until the window is empty, if nothing more is charged."""
 
 
 @dataclass(frozen=True)
@@ -131,24 +108,6 @@ class TenantState:
     def running(self, scope: str) -> int:
         """Sequences held in a scope."""
         return sum(lease.sequences for lease in self.leases.values() if scope in lease.scopes)
-
-
-def scopes_of(tenant: Tenant, key: ApiKey, model: str) -> tuple[ScopeLimits, ...]:
-    """The four scopes of a request, the widest first."""
-    none = ModelLimits()
-    of_tenant = tenant.limits.models.get(model, none)
-    of_key = key.limits.models.get(model, none)
-    key_scope, model_scope = f"key:{key.id}", f"model:{model}"
-    wide = (
-        ("tenant", tenant.limits_version, tenant.limits),
-        (key_scope, key.limits_version, key.limits),
-        (model_scope, tenant.limits_version, of_tenant),
-        (f"{key_scope}/{model_scope}", key.limits_version, of_key),
-    )
-    return tuple(
-        ScopeLimits(scope, version, limits.max_sequences, limits.tpm, limits.rpm)
-        for scope, version, limits in wide
-    )
 
 
 def reap(state: TenantState, now_ms: int) -> list[str]:
@@ -264,6 +223,26 @@ def _uses(state: TenantState, limits: tuple[ScopeLimits, ...], now_ms: int) -> t
             ScopeUse(scope, state.running(scope.scope), window.tokens, window.requests, reset_ms)
         )
     return tuple(uses)
+
+
+def refused_at_sight(
+    uses: tuple[ScopeUse, ...], *, sequences: int, fewest_tokens: int
+) -> Refused | None:
+    """Whether scopes seen a moment ago have no room for a request that uses at least so much. Only
+    refuses; what passes is decided by `acquire`."""
+    for use in uses:
+        limits = use.limits
+        for kind, limit, used, need, wait_ms in (
+            (Kind.SEQUENCES, limits.max_sequences, use.sequences, sequences, SEQUENCES_RETRY_MS),
+            (Kind.REQUESTS, limits.rpm, use.requests, 1, use.reset_ms),
+            (Kind.TOKENS, limits.tpm, use.tokens, fewest_tokens, use.reset_ms),
+        ):
+            if limit is not None and used + need > limit:
+                never = need > limit
+                return Refused(
+                    kind, limits, limit, used, need, None if never else max(1, wait_ms), uses
+                )
+    return None
 
 
 def observe(

@@ -3,7 +3,7 @@
 from litestar import get
 from litestar.types import ControllerRouterHandler
 
-from gateway.domain.admission import ScopeLimits
+from gateway.domain.scopes import ScopeLimits
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
 from gateway.errors import StoreUnavailable

@@ -4,6 +4,8 @@ The two that stream are plain ASGI handlers: the answer is written as it comes, 
 is watched from the moment the body is read.
 """
 
+import secrets
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +13,7 @@ from litestar import Request, Response, asgi, get
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
+from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
 from gateway.http.connection import AsgiConnection
 from gateway.serving.answer import answer_error
@@ -35,6 +38,24 @@ def client_ip(scope: Mapping[str, Any]) -> str | None:
     return client[0] if client else None
 
 
+def one_each(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Headers by name. Of several `authorization` none counts: which is meant cannot be known."""
+    headers = dict(scope["headers"])
+    if sum(name == b"authorization" for name, _ in scope["headers"]) > 1:
+        del headers[b"authorization"]
+    return headers
+
+
+def fresh_id() -> str:
+    """An id for an answer that is no admitted request's."""
+    return str(request_id(time.time_ns() // 1_000_000, secrets.randbits(74)))
+
+
+def _with_id(response: Response[Any]) -> Response[Any]:
+    response.headers.setdefault("x-request-id", fresh_id())
+    return response
+
+
 def completion_handler(
     path: str, endpoint: Endpoint, completions: Completions, clock: Clock, settings: Settings
 ) -> ASGIRouteHandler:
@@ -52,10 +73,12 @@ def completion_handler(
         )
         if scope.get("method") != "POST":
             await answer_error(
-                connection, MethodNotAllowed(f"{path} takes POST"), [(b"allow", b"POST")]
+                connection,
+                MethodNotAllowed(f"{path} takes POST"),
+                [(b"allow", b"POST"), (b"x-request-id", fresh_id().encode())],
             )
             return
-        await completions.serve(endpoint, dict(scope["headers"]), client_ip(scope), connection)
+        await completions.serve(endpoint, one_each(scope), client_ip(scope), connection)
 
     return serve
 
@@ -72,7 +95,7 @@ def v1_handlers(
 
     def caller_of(request: Request[Any, Any, Any]) -> Caller:
         return authenticate(
-            {name.encode(): value.encode() for name, value in request.headers.items()},
+            one_each(request.scope),
             client_ip(request.scope),
             directory,
             now_ms=clock.now_ms(),
@@ -80,13 +103,13 @@ def v1_handlers(
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
 
-    @get("/v1/models")
+    @get("/v1/models", after_request=_with_id)
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
         """The models that the key may use."""
         models = [_model_view(model.id) for model in usable_models(caller_of(request), directory)]
         return {"object": "list", "data": models}
 
-    @get("/v1/limits")
+    @get("/v1/limits", after_request=_with_id)
     async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
         """Limits and use now."""
         return await limits_view(caller_of(request), ledger)
@@ -106,6 +129,7 @@ def _model_view(model_id: str) -> dict[str, object]:
 def openai_error(error: WeirError) -> Response[bytes]:
     """A WeirError as a Litestar response in OpenAI's shape."""
     headers = {name.decode(): value.decode() for name, value in retry_headers(error)}
+    headers["x-request-id"] = fresh_id()
     return Response(
         error_json(error),
         status_code=error.status,

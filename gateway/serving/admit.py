@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from gateway.domain.admission import Demand, ScopeUse
+from gateway.domain.admission import Demand
 from gateway.domain.lease import Admitted
+from gateway.domain.scopes import ScopeUse
 from gateway.errors import Overloaded
 from gateway.serving.arrival import Arrival
 from gateway.serving.authenticate import Caller, request_class

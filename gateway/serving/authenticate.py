@@ -87,8 +87,9 @@ def usable_model(caller: Caller, model_id: str, directory: Directory) -> Model:
     """That model. Raises ModelNotFound, PermissionDenied(model_not_allowed)."""
     model = directory.model(model_id)
     if model is None:
-        shown = model_id if len(model_id) <= 128 and model_id.isprintable() else "(unprintable)"
-        raise ModelNotFound(f"the model '{shown}' does not exist", param="model")
+        named = len(model_id) <= 128 and model_id.isprintable()
+        shown = f"the model '{model_id}'" if named else "that model"
+        raise ModelNotFound(f"{shown} does not exist", param="model")
     if caller.key.models is not None and model_id not in caller.key.models:
         raise PermissionDenied(f"this API key may not use the model '{model_id}'", param="model")
     return model

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
-from gateway.domain.admission import ScopeUse
 from gateway.domain.lease import Admitted
 from gateway.domain.request_id import request_id, upstream_id
+from gateway.domain.scopes import ScopeUse
 from gateway.domain.tenant import Worker
 from gateway.errors import Overloaded, WeirError
 from gateway.serving.admit import admit
@@ -24,7 +24,7 @@ from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_err
 from gateway.serving.arrival import Arrival
 from gateway.serving.authenticate import Caller, authenticate, usable_model
 from gateway.serving.choices import Choice, ChoiceStreams, Upstream
-from gateway.serving.estimate import Estimate, estimate
+from gateway.serving.estimate import Estimate, estimate, fewest_tokens
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers
 from gateway.serving.live import LiveRequest, LiveRequests
@@ -44,6 +44,8 @@ from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 from gateway.wire.request import CompletionRequest, Endpoint, read_request
 
+LOOKED_AT_CHARACTERS = 16_384
+"""Counting a shorter prompt costs less than a look at the limits first."""
 _log = logging.getLogger(__name__)
 
 
@@ -145,6 +147,7 @@ class Completions:
         request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
         model = usable_model(caller, request.model, self._directory)
         self._require_worker(model.id)
+        await self._look(caller, request)
         needs = await estimate(request, model, caller, self._tokenizer)
         if arrival.connection.left:
             raise ClientGone
@@ -159,6 +162,16 @@ class Completions:
             await self._run(running, held.uses)
         finally:
             self._live.remove(live)
+
+    async def _look(self, caller: Caller, request: CompletionRequest) -> None:
+        """A long prompt is counted only where the limits have room for it."""
+        if sum(request.prompt_characters) > LOOKED_AT_CHARACTERS:
+            await self._leases.look(
+                caller,
+                request.model,
+                sequences=request.sequences,
+                fewest_tokens=fewest_tokens(request),
+            )
 
     def _require_worker(self, model: str) -> None:
         if not routing.eligible(self._upstream.fleet.views(model)):

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 
+from gateway.domain.scopes import scopes_of
 from gateway.domain.tenant import Limits, Model
 from gateway.errors import ContextLengthExceeded, InvalidRequest
 from gateway.serving.authenticate import Caller
 from gateway.serving.ports import Tokenizer
 from gateway.wire.request import CompletionRequest
 
-TEMPLATE_TOKENS_BOUND = 512
-"""More than any chat template adds to one conversation beside its text."""
+TEMPLATE_TOKENS_BOUND = 256
+"""More than a chat template adds to one conversation beside its text and tools."""
+TOKEN_CHARACTERS_MAX = 256
+"""Longer than the longest token of the vocabularies in use (128 spaces): so many characters are at
+least one token, which refuses what is far too long without counting it."""
 SEQUENCES_MAX = 100
 """Choices of one request: an upstream id has two digits for them."""
 
@@ -36,10 +40,11 @@ class Estimate:
 
     @property
     def floor_tokens(self) -> int:
-        """What it uses at least, all a limit can refuse it for: a bound on the prompt, or an
-        expectation of the output, may be far above what it will use."""
-        prompt = self.prompt_tokens if self.exact else len(self.prompt_counts)
-        return prompt + (self.output_tokens if self.output_is_maximum else 1)
+        """What must be reserved at least. With a maximum that is all it may use, so that no limit
+        is passed, also where the prompt is only bounded; without one, what it uses at least."""
+        if self.output_is_maximum:
+            return self.tokens
+        return (self.prompt_tokens if self.exact else len(self.prompt_counts)) + 1
 
 
 async def estimate(
@@ -52,7 +57,8 @@ async def estimate(
     """
     if request.sequences > SEQUENCES_MAX:
         raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
-    counted = await tokenizer.count(request)
+    _check_certain(request, model, caller)
+    counted = await tokenizer.count(request, caller.tenant.id)
     exact = counted is not None
     counts = counted or [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
     longest = max(counts)
@@ -86,6 +92,30 @@ async def estimate(
         output_is_maximum=request.max_tokens is not None,
         max_tokens=maximum,
     )
+
+
+def fewest_tokens(request: CompletionRequest) -> int:
+    """What the request uses at the very least, known without counting."""
+    prompts = sum(1 + size // TOKEN_CHARACTERS_MAX for size in request.prompt_characters)
+    return prompts + (request.max_tokens or 1) * request.sequences
+
+
+def _check_certain(request: CompletionRequest, model: Model, caller: Caller) -> None:
+    """Refuse what cannot fit however it is counted: counting it would cost others their turn."""
+    longest = max(request.prompt_characters) // TOKEN_CHARACTERS_MAX
+    if longest >= model.context_tokens:
+        raise ContextLengthExceeded(
+            f"the prompt has over {longest} tokens; the context of {model.id} holds "
+            f"{model.context_tokens} with the output",
+            param="messages" if request.endpoint == "chat" else "prompt",
+        )
+    need = fewest_tokens(request)
+    for scope in scopes_of(caller.tenant, caller.key, request.model):
+        if scope.tpm is not None and need > scope.tpm:
+            raise InvalidRequest(
+                f"this request needs at least {need} tokens; the limit of the "
+                f"{scope.shown} is {scope.tpm} a minute, so it can never be admitted"
+            )
 
 
 def _limits(caller: Caller) -> tuple[tuple[str, Limits], ...]:

@@ -9,7 +9,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from gateway.domain.admission import Demand, Granted, Refused, ScopeUse, scopes_of
+from gateway.domain.admission import Demand, Granted, Refused, refused_at_sight
+from gateway.domain.scopes import ScopeUse, scopes_of
 from gateway.errors import InvalidRequest, LimitReached, Overloaded
 from gateway.serving.authenticate import Caller
 from gateway.serving.limit_headers import limit_headers
@@ -77,10 +78,26 @@ class Leases:
         self.reachable = True
         if isinstance(decision, Refused):
             metrics.REFUSALS.labels(kind=decision.kind.value).inc()
-            refusal = _refusal(decision)
-            refusal.headers = tuple(limit_headers(decision.uses))
-            raise refusal
+            raise _refusal(decision)
         return self._hold(lease, decision), decision.uses
+
+    async def look(self, caller: Caller, model: str, *, sequences: int, fewest_tokens: int) -> None:
+        """Refuse early what has no room now, before it costs anything to anybody.
+
+        Raises as `acquire` does; what passes holds nothing.
+        """
+        scopes = scopes_of(caller.tenant, caller.key, model)
+        try:
+            uses = await self._ledger.observe(caller.tenant.id, scopes)
+        except LedgerUnavailable as error:
+            self.reachable = False
+            raise Overloaded(
+                "limits cannot be checked at the moment", code="admission_unavailable"
+            ) from error
+        refused = refused_at_sight(uses, sequences=sequences, fewest_tokens=fewest_tokens)
+        if refused is not None:
+            metrics.REFUSALS.labels(kind=refused.kind.value).inc()
+            raise _refusal(refused)
 
     def _hold(self, lease: HeldLease, granted: Granted) -> HeldLease:
         held = HeldLease(
@@ -186,21 +203,24 @@ async def _kept_going(loop: Callable[[], Awaitable[None]]) -> None:
 
 
 def _refusal(refused: Refused) -> InvalidRequest | LimitReached:
-    scope = refused.limits.scope
-    shown = "tenant" if scope == "tenant" else scope.replace("/", " and ").replace(":", " ")
+    shown = refused.limits.shown
     unit = {
         "sequences": "sequences at once",
         "tokens": "tokens a minute",
         "requests": "requests a minute",
     }[refused.kind.value]
+    refusal: InvalidRequest | LimitReached
     if refused.retry_after_ms is None:
-        return InvalidRequest(
+        refusal = InvalidRequest(
             f"this request needs {refused.need} {unit}; the limit of the {shown} is "
             f"{refused.limit}, so it can never be admitted"
         )
-    return LimitReached(
-        f"the limit of the {shown} is {refused.limit} {unit}: {refused.used} in use, "
-        f"this request needs {refused.need}",
-        kind=refused.kind.value,
-        retry_after_ms=refused.retry_after_ms,
-    )
+    else:
+        refusal = LimitReached(
+            f"the limit of the {shown} is {refused.limit} {unit}: {refused.used} in use, "
+            f"this request needs {refused.need}",
+            kind=refused.kind.value,
+            retry_after_ms=refused.retry_after_ms,
+        )
+    refusal.headers = tuple(limit_headers(refused.uses))
+    return refusal

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from gateway.domain.admission import ScopeUse
+from gateway.domain.scopes import ScopeUse
 
 
 def limit_headers(uses: Sequence[ScopeUse]) -> list[tuple[bytes, bytes]]:

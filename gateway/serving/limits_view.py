@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gateway.domain.admission import ScopeUse, scopes_of
+from gateway.domain.scopes import ScopeUse, scopes_of
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
 from gateway.serving.ports import Ledger, LedgerUnavailable

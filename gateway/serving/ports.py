@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from billing.domain.usage_record import UsageRecord
-from gateway.domain.admission import Demand, Granted, Refused, ScopeLimits, ScopeUse, Settled
+from gateway.domain.admission import Demand, Granted, Refused, Settled
 from gateway.domain.lease import Admitted
+from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
 from gateway.wire.request import CompletionRequest
@@ -151,8 +152,12 @@ class Engine(Protocol):
 class Tokenizer(Protocol):
     """Counts a prompt's tokens as the engine will."""
 
-    async def count(self, request: CompletionRequest) -> list[int] | None:
-        """Tokens of each prompt, template included; None where no worker can count."""
+    async def count(self, request: CompletionRequest, tenant_id: str) -> list[int] | None:
+        """Tokens of each prompt, template included; None where no worker can count.
+
+        Raises Overloaded(no_capacity) where those that can do not in time, or where the tenant has
+        too much to count already: it then waits for itself, not for others' turn.
+        """
 
 
 class Fleet(Protocol):

@@ -17,15 +17,8 @@ class _ToolCall(msgspec.Struct):
     function: _ToolFunction | None = None
 
 
-class _Delta(msgspec.Struct):
-    role: str | None = None
-    content: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
-
-
 class _Choice(msgspec.Struct):
-    delta: _Delta | None = None
+    delta: dict[str, msgspec.Raw] | None = None
     text: str | None = None
     logprobs: dict[str, object] | None = None
     finish_reason: str | None = None
@@ -43,7 +36,7 @@ class ChoiceAssembly:
         self._index = index
         self._chat = chat
         self._content: list[str] = []
-        self._reasoning: list[str] = []
+        self._message: Json = {}
         self._tools: dict[int, Json] = {}
         self._logprobs: dict[str, list[object]] | None = None
         self._finish: str | None = None
@@ -62,22 +55,28 @@ class ChoiceAssembly:
             if choice.matched_stop is not None:
                 self._matched_stop = choice.matched_stop
 
-    def _add_delta(self, delta: _Delta) -> None:
-        if delta.content:
-            self._content.append(delta.content)
-        if delta.reasoning_content:
-            self._reasoning.append(delta.reasoning_content)
-        for call in delta.tool_calls or ():
-            index = len(self._tools) if call.index is None else call.index
-            known = self._tools.setdefault(
-                index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
-            )
-            known["id"] = call.id or known["id"]
-            function = known["function"]
-            assert isinstance(function, dict)  # noqa: S101 - set two lines above
-            if call.function is not None:
-                function["name"] += call.function.name or ""
-                function["arguments"] += call.function.arguments or ""
+    def _add_delta(self, delta: dict[str, msgspec.Raw]) -> None:
+        for name, raw in delta.items():
+            if name == "content":
+                self._content.append(msgspec.json.decode(raw, type=str | None) or "")
+            elif name == "tool_calls":
+                for call in msgspec.json.decode(raw, type=list[_ToolCall] | None) or ():
+                    self._add_tool_call(call)
+            elif name != "role":
+                known = self._message.get(name)
+                self._message[name] = _joined(known, msgspec.json.decode(raw))
+
+    def _add_tool_call(self, call: _ToolCall) -> None:
+        index = len(self._tools) if call.index is None else call.index
+        known = self._tools.setdefault(
+            index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+        )
+        known["id"] = call.id or known["id"]
+        function = known["function"]
+        assert isinstance(function, dict)  # noqa: S101 - set above
+        if call.function is not None:
+            function["name"] += call.function.name or ""
+            function["arguments"] += call.function.arguments or ""
 
     def _add_logprobs(self, logprobs: dict[str, object]) -> None:
         known = self._logprobs = self._logprobs or {}
@@ -97,9 +96,23 @@ class ChoiceAssembly:
             return {"index": self._index, "text": text, **ending}
         tools = [self._tools[index] for index in sorted(self._tools)]
         message: Json = {"role": "assistant", "content": None if tools and not text else text}
-        message["reasoning_content"] = "".join(self._reasoning) or None
+        message |= {"reasoning_content": None} | self._message
         message["tool_calls"] = tools or None
         return {"index": self._index, "message": message, **ending}
+
+
+def _joined(known: object, more: object) -> object:
+    """What a field of a message is after one more delta of it, whatever the engine calls the field:
+    texts and lists go on, objects are joined field by field, anything else is the latest."""
+    if more is None or known is None:
+        return known if more is None else more
+    if isinstance(known, str) and isinstance(more, str):
+        return known + more
+    if isinstance(known, list) and isinstance(more, list):
+        return known + more
+    if isinstance(known, dict) and isinstance(more, dict):
+        return known | {name: _joined(known.get(name), value) for name, value in more.items()}
+    return more
 
 
 def usage_object(

@@ -38,3 +38,7 @@ PRIVILEGED_FIELDS = frozenset({
     "video_config", "mm_processor_kwargs", "watermark", "stop_regex", "ignore_eos", "task",
 })  # fmt: skip
 """Engine controls that are the gateway's alone."""
+
+TEMPLATE_SWITCHES = frozenset({"enable_thinking", "thinking", "thinking_budget"})
+"""Keys of `chat_template_kwargs` that only switch what a model's own template offers. Others reach
+the template engine itself (`chat_template` is a program: GHSA-6fvq-23cw-5628)."""

@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from gateway.errors import InvalidRequest, UnsupportedParameter
-from gateway.wire.fields import CHAT_FIELDS, COMPLETION_FIELDS, GATEWAY_FIELDS, PRIVILEGED_FIELDS
+from gateway.wire.fields import (
+    CHAT_FIELDS,
+    COMPLETION_FIELDS,
+    GATEWAY_FIELDS,
+    PRIVILEGED_FIELDS,
+    TEMPLATE_SWITCHES,
+)
 from gateway.wire.media import refuse_remote_media
 
 Endpoint = Literal["chat", "completions"]
@@ -44,7 +50,16 @@ class _Shared(msgspec.Struct, frozen=True):
     frequency_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
+    seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=-1, le=2**31)] | None = None
+    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    regex: str | None = None
+    ebnf: str | None = None
+    json_schema: str | None = None
+    stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=2**31)]] | None = None
+    skip_special_tokens: bool | None = None
+    no_stop_trim: bool | None = None
     user: str | None = None
     service_tier: str | None = None
     min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -58,6 +73,17 @@ class _Chat(_Shared, frozen=True):
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     tools: list[dict[str, object]] | None = None
     response_format: dict[str, object] | None = None
+    chat_template_kwargs: dict[str, bool | int | float | str | None] | None = None
+    parallel_tool_calls: bool | None = None
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
+    separate_reasoning: bool | None = None
+    stream_reasoning: bool | None = None
+
+    @property
+    def prompt_characters(self) -> tuple[int, ...]:
+        """Characters of text in the messages."""
+        return (sum(_characters(message.content) for message in self.messages),)
 
 
 class _Completion(_Shared, frozen=True):
@@ -66,6 +92,19 @@ class _Completion(_Shared, frozen=True):
     echo: bool | None = None
     suffix: str | None = None
     best_of: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
+
+    @property
+    def prompt_characters(self) -> tuple[int, ...]:
+        """Characters of each prompt."""
+        prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
+        return tuple(len(prompt) for prompt in prompts)
+
+
+def _characters(content: str | list[dict[str, object]] | None) -> int:
+    if isinstance(content, list):
+        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        return sum(len(str(text)) for text in texts)
+    return len(content or "")
 
 
 class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +123,8 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The client's maximum output a choice; None where it set none."""
     asked_batch: bool
     forward: RawFields
+    prompt_characters: tuple[int, ...]
+    """Characters of text in each prompt: a token covers only so many of them."""
     prompt_bytes: tuple[int, ...]
     """Size of each prompt as JSON, and of what else a template writes into it: with the template's
     own text, no fewer than its tokens."""
@@ -127,6 +168,7 @@ def read_request(
         max_tokens=max(maxima, default=None),
         asked_batch=_asks_batch(asked, headers),
         forward={name: raw for name, raw in fields.items() if name in forwarded},
+        prompt_characters=asked.prompt_characters,
         prompt_bytes=tuple(
             sum(len(bytes(raw)) for raw in (prompt, *(fields.get(f, _NONE) for f in _IN_PROMPT)))
             for prompt in prompts
@@ -185,10 +227,17 @@ def _check_messages(asked: _Chat) -> None:
     for message in asked.messages:
         if isinstance(message.content, list):
             refuse_remote_media(message.content)
+    for name in asked.chat_template_kwargs or ():
+        if name not in TEMPLATE_SWITCHES:
+            # A template of the tenant's own would be a program that runs on the worker.
+            raise UnsupportedParameter(
+                f"of chat_template_kwargs only {', '.join(sorted(TEMPLATE_SWITCHES))} can be set",
+                param="chat_template_kwargs",
+            )
 
 
 def _check_prompt(asked: _Completion) -> None:
-    if asked.prompt in ("", []):
+    if asked.prompt == [] or 0 in asked.prompt_characters:
         raise InvalidRequest("prompt is required and must not be empty", param="prompt")
     if asked.best_of not in (None, asked.n or 1):
         raise UnsupportedParameter("best_of other than n is not supported", param="best_of")

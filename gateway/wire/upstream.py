@@ -41,17 +41,11 @@ class _Usage(msgspec.Struct, frozen=True):
 
 # Raw alone takes any value; in a union with None msgspec lets it take null only.
 _NOTHING = msgspec.Raw(b"null")
-_EMPTY = (b"null", b"[]")
-
-
-class _Delta(msgspec.Struct, frozen=True):
-    content: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: msgspec.Raw = _NOTHING
+_EMPTY = (b"null", b"[]", b"{}", b'""')
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    delta: _Delta | None = None
+    delta: dict[str, msgspec.Raw] | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -109,9 +103,10 @@ def read_event(data: bytes) -> Event:
     )
 
 
-def _has_content(delta: _Delta | None) -> bool:
-    return delta is not None and bool(
-        delta.content or delta.reasoning_content or bytes(delta.tool_calls) not in _EMPTY
+def _has_content(delta: dict[str, msgspec.Raw] | None) -> bool:
+    """Whatever an engine calls what it generates (content, reasoning, refusal, tool calls...)."""
+    return delta is not None and any(
+        name != "role" and bytes(value) not in _EMPTY for name, value in delta.items()
     )
 
 

@@ -1,6 +1,8 @@
 """Every bad input gets the contract's error, reserves nothing and is in no log (issue line 6)."""
 
+import http.client
 import json
+import urllib.parse
 
 import pytest
 from weir_dev import WeirDev
@@ -115,3 +117,30 @@ def test_nothing_that_a_tenant_wrote_is_in_a_log(simulated: WeirDev) -> None:
     assert written.count(shown_at_the_start) == (
         (simulated.data_dir / "weir-dev.log").read_bytes().count(shown_at_the_start)
     )
+
+
+def test_every_answer_below_v1_has_a_request_id(simulated: WeirDev) -> None:
+    """Also lists, refusals and what no route is found for."""
+    url = simulated.gateway()
+    for method, path in (
+        ("GET", "/v1/models"),
+        ("GET", "/v1/limits"),
+        ("GET", "/v1/nothing"),
+        ("DELETE", "/v1/models"),
+        ("GET", "/v1/chat/completions"),
+    ):
+        for token in (simulated.key(), "sk-weir-wrong"):
+            reply = simulated.request(method, url + path, token=token)
+            assert len(reply.headers["x-request-id"]) == 36, (method, path)
+
+
+def test_of_two_keys_neither_counts(simulated: WeirDev) -> None:
+    """Which one was meant cannot be known, and a proxy in front may have checked the other."""
+    parts = urllib.parse.urlsplit(simulated.gateway())
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    connection.putrequest("GET", "/v1/models")
+    connection.putheader("authorization", "Bearer sk-weir-wrong")
+    connection.putheader("authorization", f"Bearer {simulated.key()}")
+    connection.endheaders()
+    assert connection.getresponse().status == 401
+    connection.close()

@@ -19,7 +19,8 @@ from redis.asyncio import Redis
 
 from gateway.adapters.ledger import RedisLedger
 from gateway.domain import admission
-from gateway.domain.admission import Demand, Granted, Lease, ScopeLimits, TenantState
+from gateway.domain.admission import Demand, Granted, Lease, TenantState
+from gateway.domain.scopes import ScopeLimits
 from gateway.serving.ports import HeldLease
 
 START_MS = 1_800_000_000_000

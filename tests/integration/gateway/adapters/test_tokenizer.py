@@ -1,5 +1,6 @@
 """Counting prompts on a worker's own HTTP."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -12,6 +13,7 @@ from tenant_examples import a_worker
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.domain.tenant import EngineKind
+from gateway.errors import Overloaded
 from gateway.wire.request import CompletionRequest, Endpoint, read_request
 
 KEY = "worker-key"
@@ -22,6 +24,7 @@ class TokenizingWorker:
 
     def __init__(self) -> None:
         self.asked: list[dict[str, object]] = []
+        self.hold_long: asyncio.Event | None = None
         app = web.Application()
         app.router.add_post("/v1/tokenize", self.tokenize)
         self.server = TestServer(app)
@@ -33,6 +36,8 @@ class TokenizingWorker:
         body = await request.json()
         self.asked.append(body)
         text = body.get("prompt") or " ".join(m["content"] for m in body["messages"])
+        if self.hold_long is not None and len(text) > 10_000:
+            await self.hold_long.wait()
         return web.json_response({"tokens": [], "count": len(text.split()), "max_model_len": 9})
 
 
@@ -70,10 +75,10 @@ async def test_a_worker_counts_with_its_key(worker: TokenizingWorker, engine: Ht
     url = str(worker.server.make_url("")).rstrip("/")
     tokenizer = a_tokenizer(engine, {"url": url, "api_key": KEY})
     tools = [{"type": "function", "function": {"name": "f"}}]
-    assert await tokenizer.count(a_request({**CHAT, "tools": tools})) == [3]
+    assert await tokenizer.count(a_request({**CHAT, "tools": tools}), "acme") == [3]
     assert worker.asked == [{"model": "m", "tools": tools, **CHAT}]
     prompts = a_request({"prompt": ["a b", "c"]}, "completions")
-    assert await tokenizer.count(prompts) == [2, 1]
+    assert await tokenizer.count(prompts, "acme") == [2, 1]
 
 
 async def test_another_worker_counts_where_one_cannot(
@@ -84,8 +89,31 @@ async def test_another_worker_counts_where_one_cannot(
     away: dict[str, object] = {"url": f"http://127.0.0.1:{free_port}"}
     plain: dict[str, object] = {"url": url, "kind": EngineKind.OPENAI}
     good: dict[str, object] = {"url": url, "api_key": KEY}
-    assert await a_tokenizer(engine, away, plain, good).count(a_request(CHAT)) == [3]
-    assert await a_tokenizer(engine, away, plain).count(a_request(CHAT)) is None
+    assert await a_tokenizer(engine, away, plain, good).count(a_request(CHAT), "acme") == [3]
+    assert await a_tokenizer(engine, away, plain).count(a_request(CHAT), "acme") is None
     assert (
-        await a_tokenizer(engine, {"url": url, "api_key": "wrong"}).count(a_request(CHAT)) is None
+        await a_tokenizer(engine, {"url": url, "api_key": "wrong"}).count(a_request(CHAT), "acme")
+        is None
     )
+
+
+async def test_a_tenants_long_prompts_wait_for_each_other_alone(
+    worker: TokenizingWorker, engine: HttpEngine
+) -> None:
+    """INV-12: one long prompt of a tenant is counted at a time; another tenant's short one is
+    counted meanwhile; what waits too long is a 503, never an uncounted admission."""
+    gate = asyncio.Event()
+    worker.hold_long = gate
+    url = str(worker.server.make_url("")).rstrip("/")
+    tokenizer = a_tokenizer(engine, {"url": url, "api_key": KEY})
+    long = a_request({"messages": [{"role": "user", "content": "word " * 10_000}]})
+    first = asyncio.create_task(tokenizer.count(long, "acme"))
+    second = asyncio.create_task(tokenizer.count(long, "acme"))
+    assert await tokenizer.count(a_request(CHAT), "globex") == [3]
+    assert len(worker.asked) == 2, "the second long prompt was sent beside the first"
+    for waiting in (first, second):
+        with pytest.raises(Overloaded) as caught:
+            await waiting
+        assert caught.value.code == "no_capacity"
+    gate.set()
+    assert await tokenizer.count(long, "acme") == [10_000]

@@ -48,14 +48,13 @@ async def test_what_can_never_fit_is_a_400() -> None:
     gateway.assert_nothing_admitted()
 
 
-@pytest.mark.parametrize("maximum", [10, None])
-async def test_a_bound_never_refuses_for_good(maximum: int | None) -> None:
+async def test_a_bound_never_refuses_without_a_maximum() -> None:
     """R02, DESIGN 5: where no worker counts prompts, a cheap figure may only admit; a small limit
     still serves a short request."""
     gateway = MemoryGateway(events.answer(["a"]))
     gateway.tokenizer.tokens = None
     gateway.directory.one_tenant = a_tenant(Limits(tpm=100))
-    await gateway.post(max_tokens=maximum)
+    await gateway.post(max_tokens=None)
     record = gateway.assert_one_of_each(Outcome.COMPLETED)
     assert record.prompt_tokens == 5
     assert gateway.journal.admissions[0].reserved_tokens == 100

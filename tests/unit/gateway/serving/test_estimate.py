@@ -8,7 +8,7 @@ from gateway.domain.tenant import Limits
 from gateway.errors import ContextLengthExceeded, InvalidRequest
 from gateway.serving.authenticate import Caller
 from gateway.serving.estimate import TEMPLATE_TOKENS_BOUND, Estimate, estimate
-from gateway.wire.request import read_request
+from gateway.wire.request import CompletionRequest, read_request
 
 
 async def needs(
@@ -70,14 +70,14 @@ async def test_limits_on_prompt_and_output_are_the_narrower_ones() -> None:
         await needs(tenant=Limits(max_output_tokens=0))
 
 
-async def test_a_bound_covers_the_prompt_but_refuses_nothing() -> None:
-    """DESIGN 5: where nobody can count, the bytes and a template's text are reserved, tools with
-    them; a limit is not compared with them, and no record gets them."""
+async def test_a_bound_covers_the_prompt() -> None:
+    """INV-3: where nobody can count, the bytes and a template's text are reserved, tools with them;
+    with a maximum that is what a limit must have room for. No record gets them."""
     tools = [{"type": "function", "function": {"name": "f" * 300}}]
     need = await needs(tokens=None, tools=tools, max_tokens=10, key=Limits(max_prompt_tokens=4))
     assert need.prompt_tokens > 300 + TEMPLATE_TOKENS_BOUND
     assert (need.exact, need.prompt_counts) == (False, (None,))
-    assert need.floor_tokens == 11
+    assert need.floor_tokens == need.tokens == need.prompt_tokens + 10
 
 
 async def test_a_long_text_is_not_refused_by_its_bytes() -> None:
@@ -91,3 +91,31 @@ async def test_choices_have_two_digits() -> None:
     assert (await needs(n=100, max_tokens=1)).output_tokens == 100
     with pytest.raises(InvalidRequest, match="at most 100"):
         await needs(n=101)
+
+
+async def test_what_is_far_too_long_is_refused_uncounted() -> None:
+    """INV-12: so many characters are too many tokens in any vocabulary; no worker is asked."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "x" * 256 * 1000}]}
+    request = read_request("chat", json.dumps(body).encode(), {})
+    with pytest.raises(ContextLengthExceeded, match="over 1000 tokens"):
+        await estimate(request, a_model(), Caller(a_tenant(None), a_key(None)), NeverAsked())
+
+
+async def test_what_exceeds_a_limit_in_any_case_is_refused_uncounted() -> None:
+    """R23: the maximum alone is over the limit; no worker is asked."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 11}
+    request = read_request("chat", json.dumps(body).encode(), {})
+    caller = Caller(a_tenant(Limits(tpm=11)), a_key(None))
+    with pytest.raises(InvalidRequest, match="at least 12 tokens; the limit of the tenant is 11"):
+        await estimate(request, a_model(), caller, NeverAsked())
+
+
+class NeverAsked(FixedTokenizer):
+    """A tokenizer that must not be asked."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    async def count(self, request: CompletionRequest, tenant_id: str) -> list[int] | None:
+        """Fails the test."""
+        raise AssertionError("a worker was asked")

@@ -213,3 +213,28 @@ async def test_whether_the_store_answers_is_known() -> None:
         await until(lambda: not holder.leases.reachable)
         holder.ledger.away = False
         await until(lambda: holder.leases.reachable)
+
+
+async def test_a_look_refuses_what_has_no_room_and_holds_nothing() -> None:
+    """INV-4: sequences or tokens in use leave no room; with room the look passes."""
+    holder = Holder(Limits(max_sequences=1, tpm=100))
+    await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=100)
+    await holder.acquire("a" * 32, tokens=40)
+    with pytest.raises(LimitReached) as caught:
+        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=1)
+    assert caught.value.type == "sequences"
+    with pytest.raises(InvalidRequest):
+        await holder.leases.look(holder.caller, "m", sequences=2, fewest_tokens=1)
+    assert list(holder.state.leases) == ["a" * 32]
+    assert holder.state.windows["tenant"].tokens == 40
+
+
+async def test_a_look_at_full_windows_names_tokens_and_a_wait() -> None:
+    """The wait is at most until the window is empty."""
+    holder = Holder(Limits(tpm=100))
+    await holder.acquire("a" * 32, tokens=95)
+    with pytest.raises(LimitReached) as caught:
+        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=6)
+    assert caught.value.type == "tokens"
+    assert caught.value.retry_after_ms is not None
+    assert 0 < caught.value.retry_after_ms <= 61_000

@@ -2,7 +2,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gateway.domain.admission import ScopeLimits, ScopeUse
+from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.limit_headers import duration, limit_headers
 
 

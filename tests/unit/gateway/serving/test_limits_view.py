@@ -2,7 +2,8 @@ import pytest
 from memory_ports import START_MS, MemoryLedger, StandingClock
 from tenant_examples import a_key, a_tenant
 
-from gateway.domain.admission import Demand, scopes_of
+from gateway.domain.admission import Demand
+from gateway.domain.scopes import scopes_of
 from gateway.domain.tenant import Limits, ModelLimits
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller

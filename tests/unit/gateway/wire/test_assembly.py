@@ -138,3 +138,20 @@ def test_a_whole_answer_is_openais() -> None:
             "choices": [],
             "usage": {},
         }
+
+
+def test_whatever_an_engine_calls_it_is_kept() -> None:
+    """A whole answer has what the stream had: refusals, reasoning, annotations, function calls."""
+    assembly = ChoiceAssembly(0, chat=True)
+    for delta in (
+        {"refusal": "I can", "reasoning": "hm", "annotations": [{"a": 1}]},
+        {"refusal": "not", "function_call": {"name": "f", "arguments": '{"x"'}},
+        {"annotations": [{"b": 2}], "function_call": {"arguments": ":1}"}},
+    ):
+        assembly.add(json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode())
+    message = assembly.choice()["message"]
+    assert isinstance(message, dict)
+    assert message["refusal"] == "I cannot"
+    assert message["reasoning"] == "hm"
+    assert message["annotations"] == [{"a": 1}, {"b": 2}]
+    assert message["function_call"] == {"name": "f", "arguments": '{"x":1}'}

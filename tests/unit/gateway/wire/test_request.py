@@ -233,3 +233,52 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     for endpoint in ENDPOINTS:
         with contextlib.suppress(InvalidRequest):
             read_request(endpoint, body, {})
+
+
+@pytest.mark.parametrize(
+    ("switches", "allowed"),
+    [
+        ({"enable_thinking": False}, True),
+        ({"chat_template": "{% for i in range(9) %}{% endfor %}"}, False),
+        ({"tokenize": False}, False),
+        ({"enable_thinking": {"chat_template": "x"}}, False),
+    ],
+)
+def test_a_template_of_the_tenants_own_never_reaches_a_worker(
+    switches: dict[str, object], allowed: bool
+) -> None:
+    """INV-12: only switches of the model's own template pass."""
+    messages = [{"role": "user", "content": "hi"}]
+    body = json.dumps({"model": "m", "messages": messages, "chat_template_kwargs": switches})
+    if allowed:
+        assert "chat_template_kwargs" in read_request("chat", body.encode(), {}).forward
+        return
+    with pytest.raises(InvalidRequest):
+        read_request("chat", body.encode(), {})
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"seed": 10**40},
+        {"top_k": "x"},
+        {"min_p": 2},
+        {"regex": 5},
+        {"stop_token_ids": ["x"]},
+        {"json_schema": {}},
+    ],
+)
+def test_an_engines_own_fields_are_checked_before_anything_is_reserved(
+    field: dict[str, object],
+) -> None:
+    """A wrong type is the gateway's 400, not an admitted request that the engine refuses."""
+    messages = [{"role": "user", "content": "hi"}]
+    body = json.dumps({"model": "m", "messages": messages, **field}).encode()
+    with pytest.raises(InvalidRequest):
+        read_request("chat", body, {})
+
+
+def test_no_prompt_of_a_list_may_be_empty() -> None:
+    """As a single one may not."""
+    with pytest.raises(InvalidRequest):
+        read_request("completions", b'{"model": "m", "prompt": ["a", ""]}', {})
