@@ -39,7 +39,7 @@ class Pauses:
 
     first_s: float = 0.0
     second_s: float = 0.1
-    longest_s: float = 10.0
+    longest_s: float = 5.0
 
     def after(self, failures: int) -> float:
         """The pause after that many deaths in a row, from 1."""
@@ -49,7 +49,7 @@ class Pauses:
 
 
 AT_ONCE = Pauses()
-AFTER_TEN_SECONDS = Pauses(first_s=10.0, second_s=20.0, longest_s=60.0)
+AFTER_TEN_SECONDS = Pauses(first_s=10.0, second_s=10.0, longest_s=10.0)
 
 
 @dataclass(frozen=True)

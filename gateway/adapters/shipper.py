@@ -15,12 +15,14 @@ from billing.postgres.partitions import ensure_partitions
 from billing.postgres.shipments import WatermarkMoved, store, store_spare
 from billing.postgres.usage_insert import JournaledRecord
 from gateway.adapters.journal import Journal
-from gateway.adapters.journal.backlog import Backlog, Batch
+from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.shipment import shipment_of
 
 BACKOFF_MS_FIRST = 100
 BACKOFF_MS_MAX = 5_000
+INCOMPLETE_BACKOFF_MS_MAX = 500
+"""Ends that only memory holds wait so long while the journal's files are away."""
 STORE_TIMEOUT_MS = 15_000
 HOUSEKEEPING_INTERVAL_S = 3_600.0
 HOUSEKEEPING_RETRY_S = 60.0
@@ -58,7 +60,8 @@ class Shipper:
         self._behind_since_s: float | None = time.time()
         self._housekeeping_at = 0.0
         self.last_error: str | None = None
-        """What Postgres last failed with, None once it works again; never content."""
+        """What Postgres or the journal's files last failed with, None once all works again; never
+        content."""
         self.shipped_records = 0
         self.dead_letters = 0
         """Records that Postgres refused for good; each is a bill that waits for a person."""
@@ -72,21 +75,19 @@ class Shipper:
 
     async def stop(self) -> None:
         """End the task; what is not shipped stays in the journal."""
-        if self._task is not None:
-            self._task.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+                await task
 
     async def drain(self, timeout_ms: int) -> bool:
         """Wait until all that is durable is in Postgres; False where that took too long."""
         self._wake.set()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000), self._passed:
-                await self._passed.wait_for(lambda: self.caught_up)
-        except TimeoutError:
-            return False
-        return True
+                return await self._passed.wait_for(lambda: self.caught_up)
+        return False
 
     @property
     def caught_up(self) -> bool:
@@ -131,12 +132,16 @@ class Shipper:
                 self._place_known = False
             except AWAY as error:
                 self._note(_name(error))
+                if isinstance(error, JournalIncomplete):
+                    backoff_ms = min(backoff_ms, INCOMPLETE_BACKOFF_MS_MAX)
             except Exception as error:
                 # A bug must not end metering: it is shown, and tried again from the watermark.
                 logger.exception("shipper: unexpected failure")
                 self._note(type(error).__name__)
             else:
-                self._recover()
+                if self.last_error is not None:
+                    logger.warning("shipper: it ships again")
+                self.last_error = None
                 backoff_ms = BACKOFF_MS_FIRST
                 await self._wait_for_more()
                 continue
@@ -154,26 +159,30 @@ class Shipper:
         await asyncio.sleep(self._interval_s)
 
     async def _ship_all(self) -> None:
+        await self._ship_spare()
         if self._watermarks is None:
             async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.connect() as db:
                 watermarks = await load_watermarks(db, self._journal.gateway_id)
-            shipped = {boot: watermark.seq for boot, watermark in watermarks.items()}
-            await asyncio.to_thread(self._backlog.seek, shipped)
-            self._watermarks, self._place_known = watermarks, True
-        if time.monotonic() >= self._housekeeping_at:
-            await self._keep_house(self._watermarks)
-        await self._ship_spare()
+            await self._seek(watermarks)
+            self._watermarks = watermarks
+        if time.monotonic() >= self._housekeeping_at and await self._keep_house(self._watermarks):
+            await self._seek(self._watermarks)  # the place may have been in what is deleted
         while True:
             read_at_s = time.time()
             batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
             if batch is None:
-                self._behind_since_s = None
+                self._behind_since_s = None if self.caught_up else read_at_s
                 return
             await self._ship(batch, self._watermarks)
             if batch.complete:
                 self._behind_since_s = read_at_s
             elif batch.last_at_ms is not None:
                 self._behind_since_s = batch.last_at_ms / 1000
+
+    async def _seek(self, watermarks: dict[int, Watermark]) -> None:
+        self._place_known = False
+        self._count_missing(await asyncio.to_thread(self._backlog.seek, _seqs(watermarks)))
+        self._place_known = True
 
     async def _ship(self, batch: Batch, watermarks: dict[int, Watermark]) -> None:
         before = watermarks.get(batch.boot, Watermark())
@@ -183,10 +192,8 @@ class Shipper:
         watermarks[batch.boot] = shipment.after
         self._backlog.accept(batch)
         self.shipped_records += len(shipment.rows)
-        self.missing_records += batch.missing_count
+        self._count_missing(batch.missing_count)
         self._count_dead(dead)
-        if batch.missing_count:
-            logger.error("shipper: %d journal records are missing", batch.missing_count)
 
     async def _ship_spare(self) -> None:
         spare = self._journal.spare()
@@ -199,23 +206,29 @@ class Shipper:
         self.shipped_records += len(spare)
         self._count_dead(dead)
 
-    async def _keep_house(self, watermarks: dict[int, Watermark]) -> None:
-        """Partitions ahead and segments behind. Neither stops shipping: rows without a partition
-        of their own fall into the default one, and a file that stays costs only space."""
+    async def _keep_house(self, watermarks: dict[int, Watermark]) -> int:
+        """Partitions ahead and segments behind; returns how many segments were deleted. Neither
+        stops shipping: the default partition takes all, a file that stays costs only space."""
         self._housekeeping_at = time.monotonic() + HOUSEKEEPING_INTERVAL_S
         try:
             async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.begin() as db:
                 await ensure_partitions(db)
-            await asyncio.to_thread(
+            return await asyncio.to_thread(
                 delete_expired,
                 self._journal.directory,
                 self._journal.durable,
-                {boot: watermark.seq for boot, watermark in watermarks.items()},
+                _seqs(watermarks),
                 written_before_s=time.time() - self._retention_s,
             )
         except AWAY as error:
             self._housekeeping_at = time.monotonic() + HOUSEKEEPING_RETRY_S
             logger.warning("shipper: housekeeping failed (%s)", _name(error))
+            return 0
+
+    def _count_missing(self, missing: int) -> None:
+        if missing:
+            self.missing_records += missing
+            logger.error("shipper: %d journal records are missing", missing)
 
     def _count_dead(self, dead: int) -> None:
         if dead:
@@ -224,13 +237,12 @@ class Shipper:
 
     def _note(self, error: str) -> None:
         if self.last_error is None:
-            logger.warning("shipper: %s; the journal waits for Postgres", error)
+            logger.warning("shipper: %s; what is not shipped waits", error)
         self.last_error = error
 
-    def _recover(self) -> None:
-        if self.last_error is not None:
-            logger.warning("shipper: Postgres is back")
-        self.last_error = None
+
+def _seqs(watermarks: dict[int, Watermark]) -> dict[int, int]:
+    return {boot: watermark.seq for boot, watermark in watermarks.items()}
 
 
 def _name(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """What of a journal is not shipped: a place in its segments, from which batches are read."""
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +23,10 @@ from gateway.adapters.journal.storage import Storage
 
 STRETCHES_MAX = 8
 """A batch is read from at most so many stretches, whatever it holds: memory stays bounded."""
+
+
+class JournalIncomplete(OSError):
+    """What is durable cannot be read back now: a file is missing, or ends too early."""
 
 
 class Readable(Protocol):
@@ -69,7 +73,7 @@ class Backlog:
     def __init__(self, journal: Readable) -> None:
         self._journal = journal
         self._storage = Storage()
-        self._last_seqs: dict[int, int] = {}
+        self._last_seqs: dict[SegmentKey, int] = {}
         self._seen: dict[int, int] = {}
         self._shipped: dict[int, int] = {}
         self.damaged_stretches = 0
@@ -93,11 +97,21 @@ class Backlog:
             if boot >= self._key.boot
         )
 
-    def seek(self, shipped: Mapping[int, int]) -> None:
-        """Go to the first record that is not shipped, by the sequence number of each boot."""
-        self._shipped = dict(shipped)
+    def seek(self, shipped: Mapping[int, int]) -> int:
+        """Go to the first record that is not shipped, by the sequence number of each boot.
+
+        Returns how many unshipped records, seen before, the files of earlier boots no longer
+        hold. Raises JournalIncomplete.
+        """
+        with _missing_is_an_error():
+            return self._seek(shipped)
+
+    def _seek(self, shipped: Mapping[int, int]) -> int:
         durable = self._journal.durable
         segments = [key for key in list_segments(self._journal.directory) if key <= durable.key]
+        if durable.key not in segments:
+            raise FileNotFoundError(durable.key.path(self._journal.directory).name)
+        self._shipped, before, self._seen = dict(shipped), self._seen, {}
         unshipped: list[SegmentKey] = []
         for boot, group in groupby(segments, key=lambda key: key.boot):
             keys = list(group)
@@ -108,11 +122,18 @@ class Backlog:
         boot = unshipped[0].boot
         self._key = self._segment_with(unshipped, shipped.get(boot, 0) + 1)
         self._offset, self._seq = 0, shipped.get(boot, 0)
+        return sum(
+            max(0, seq - max(shipped.get(boot, 0), self._seen.get(boot, 0)))
+            for boot, seq in before.items()
+            if boot != durable.key.boot
+        )
 
     def read(self, rows_max: int) -> Batch | None:
-        """The next records, at most `rows_max` ends among them; None where all is shipped."""
+        """The next records, at most `rows_max` ends among them; None where all that is durable is
+        shipped. Raises JournalIncomplete."""
         while True:
-            batch = self._read_batch(rows_max)
+            with _missing_is_an_error():
+                batch = self._read_batch(rows_max)
             if batch.seq > batch.first_seq:
                 return batch
             self.accept(batch)
@@ -126,7 +147,9 @@ class Backlog:
             self._seen[durable.key.boot] = durable.seq
             if not self._read_stretch(batch, durable, rows_max):
                 if batch.key >= durable.key:
-                    batch.complete = True
+                    batch.complete = batch.seq >= durable.seq
+                    if not batch.complete and batch.seq == batch.first_seq:
+                        raise JournalIncomplete(batch.key.path(self._journal.directory).name)
                     break
                 following = self._following(batch.key)
                 if following.boot != batch.boot:
@@ -148,18 +171,16 @@ class Backlog:
         """Take records into the batch; False where its segment holds no more."""
         limit = durable.end if batch.key == durable.key else None
         path = batch.key.path(self._journal.directory)
-        with contextlib.suppress(FileNotFoundError):
-            stretch = read_stretch(path, batch.offset, limit)
-            for damage in stretch.damages:
-                new = quarantine(self._journal.directory, self._storage, batch.key, damage)
-                self.damaged_stretches += new
-            for frame in stretch.frames:
-                if len(batch.ended) >= rows_max:
-                    break
-                _take(batch, frame)
-                batch.offset = frame.end
-            return bool(stretch.frames)
-        return False
+        stretch = read_stretch(path, batch.offset, limit)
+        for damage in stretch.damages:
+            new = quarantine(self._journal.directory, self._storage, batch.key, damage)
+            self.damaged_stretches += new
+        for frame in stretch.frames:
+            if len(batch.ended) >= rows_max:
+                break
+            _take(batch, frame)
+            batch.offset = frame.end
+        return bool(stretch.frames)
 
     def _following(self, key: SegmentKey) -> SegmentKey:
         later = (each for each in list_segments(self._journal.directory) if each > key)
@@ -167,9 +188,9 @@ class Backlog:
 
     def _last_seq(self, key: SegmentKey) -> int:
         """Last number of a boot that has ended, by its last segment."""
-        if key.boot not in self._last_seqs:
-            self._last_seqs[key.boot] = last_seq(key.path(self._journal.directory))
-        return self._last_seqs[key.boot]
+        if key not in self._last_seqs:
+            self._last_seqs[key] = last_seq(key.path(self._journal.directory))
+        return self._last_seqs[key]
 
     def _segment_with(self, keys: list[SegmentKey], seq: int) -> SegmentKey:
         """The last of a boot's segments that begins at or before `seq`."""
@@ -178,6 +199,14 @@ class Backlog:
             if before is not None and before < seq:
                 return key
         return keys[0]
+
+
+@contextmanager
+def _missing_is_an_error() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise JournalIncomplete(*error.args) from error
 
 
 def _take(batch: Batch, frame: Frame) -> None:

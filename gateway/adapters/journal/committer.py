@@ -33,6 +33,7 @@ class Committer:
         self.identity = identity
         self._segment_bytes = segment_bytes
         self._segment: Segment | None = None
+        self._bad: Segment | None = None
         self._roll_at = segment_bytes
         self._seq = 0
         self._open = OpenRequests()
@@ -73,16 +74,30 @@ class Committer:
             for append in batch
         ]
 
+    def check(self) -> None:
+        """Fail now, not at the next commit, where the segment was taken away meanwhile."""
+        if self._segment is None:
+            return
+        try:
+            if self._segment.at_its_path():
+                return
+            error = OSError(errno.ENOENT, "the segment is no longer in its directory")
+        except OSError as failure:
+            error = failure
+        self._poison(error)
+
     def heal(self, spare: Sequence[Append], *, now_ms: int) -> bool:
         """Try to write again: into the same segment where only space was short, into a new boot's
         first segment where a write had failed. Returns whether admissions are possible again; if
-        so, `spare` is durable too."""
+        so, `spare` is durable too, and so is again what a segment held that was taken away."""
         if self._segment is not None:
             with contextlib.suppress(OSError):
                 self._segment.reserve(self._open.reserved_bytes + PROBE_BYTES)
                 self.full = False
             return not self.full
         try:
+            if self._bad is not None:
+                self._bad.put_back()
             # A new boot, because which sequence numbers the bad file holds is not known.
             self.identity = begin_boot(
                 self._directory, self._storage, found=self.identity, now_ms=now_ms
@@ -90,6 +105,7 @@ class Committer:
             self._open_segment(self._open.entries(), spare)
         except OSError:
             return False
+        self._let_go_of_bad()
         logger.warning("journal: writing again, boot %d", self.identity.boot)
         return True
 
@@ -103,6 +119,16 @@ class Committer:
         if self._segment is not None:
             self._segment.seal()
             self._segment = None
+        if self._bad is not None:
+            with contextlib.suppress(OSError):
+                if not self._bad.at_its_path():
+                    logger.critical("journal: closed without its file; what it held is lost")
+            self._let_go_of_bad()
+
+    def _let_go_of_bad(self) -> None:
+        if self._bad is not None:
+            self._bad.abandon()
+            self._bad = None
 
     def _make_room(self, wanted: Sequence[Append]) -> bool:
         """Space for these admissions and the ends of all that runs, so that a disk which fills up
@@ -211,12 +237,13 @@ class Committer:
         """Never write there again: after a failed sync the cache no longer tells what is on disk.
 
         What the failed batch left is cut where that is possible; where not, it is harmless, since
-        its admissions were refused and its ends are kept elsewhere under the same ids.
+        its admissions were refused and its ends are kept elsewhere under the same ids. The file
+        stays open until another one is written: it may be all that holds what was durable.
         """
         logger.critical("journal: write failed (%s), admissions are refused", _name(error))
         assert self._segment is not None  # noqa: S101 - it has just failed
-        self._segment.seal()
-        self._segment = None
+        self._segment.trim()
+        self._bad, self._segment = self._segment, None
 
 
 def _name(error: OSError) -> str:

@@ -53,7 +53,10 @@ class Journal:
 
     Where a write fails, `failing` is true and admissions are refused until an attempt, made each
     second, succeeds: for want of space in the same file, after any other error in a new file under
-    a new boot number, which first takes the ends that only memory held meanwhile.
+    a new boot number, which first takes the ends that only memory held meanwhile. A file that was
+    deleted, moved away or replaced is such an error, noticed before anything in it counts as
+    durable and within a second: what it held is written again from the open file, under its name,
+    once its directory is there.
     """
 
     def __init__(self, directory: Path, lock: DirectoryLock, gateway_id: str) -> None:

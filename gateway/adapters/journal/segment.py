@@ -1,6 +1,8 @@
 """One file of the journal: its name, its birth under a header, appends into reserved space."""
 
 import contextlib
+import errno
+import logging
 import os
 import re
 from pathlib import Path
@@ -11,6 +13,8 @@ from gateway.adapters.journal.framing import encode_frame
 from gateway.adapters.journal.storage import Storage
 
 RESERVE_STEP_BYTES = 1024 * 1024
+COPY_STEP_BYTES = 1024 * 1024
+logger = logging.getLogger(__name__)
 _NAME = re.compile(r"(\d{16})-(\d{8})\.journal")
 
 
@@ -41,6 +45,7 @@ class Segment:
         self._descriptor = descriptor
         self._storage = storage
         self._reserved_to = 0
+        self._named = False
 
     @classmethod
     def create(
@@ -68,6 +73,7 @@ class Segment:
             segment.append(data)
             draft.rename(path)
             storage.sync_directory(directory)
+            segment._named = True
         except OSError:
             segment.abandon()
             for name in (draft, path):
@@ -93,15 +99,64 @@ class Segment:
             self._reserved_to = needed
 
     def append(self, data: bytes) -> None:
-        """Write whole frames at the end and sync. After an OSError the file must not be used."""
+        """Write whole frames at the end and sync. After an OSError nothing more must be appended.
+
+        What lies in a file that has lost its name is not durable: ENOENT.
+        """
         self._storage.write(self._descriptor, data, self.end)
         self._storage.sync(self._descriptor)
+        if self._named and not self.at_its_path():
+            raise OSError(errno.ENOENT, "the segment is no longer in its directory")
         self.end += len(data)
 
-    def seal(self) -> None:
-        """Give unused space back and close; an error only leaves zeros at the end."""
+    def at_its_path(self) -> bool:
+        """Whether the file is still the one under its name. Raises OSError."""
+        return self._storage.is_at(self.path, self._descriptor)
+
+    def put_back(self) -> None:
+        """Have the name hold all up to `end` again, where it was deleted, moved away or replaced.
+
+        Raises OSError where it cannot be written. What the open file no longer yields is lost, and
+        logged.
+        """
+        if self.at_its_path():
+            return
+        draft = self.path.with_suffix(".draft")
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        descriptor = self._storage.create(draft)
+        try:
+            self._copy_to(descriptor)
+            self._storage.sync(descriptor)
+        finally:
+            os.close(descriptor)
+        draft.rename(self.path)
+        self._storage.sync_directory(self.path.parent)
+        logger.warning("journal segment %s was lost and is written again", self.path.name)
+
+    def _copy_to(self, descriptor: int) -> None:
+        position = 0
+        while position < self.end:
+            try:
+                step = min(COPY_STEP_BYTES, self.end - position)
+                piece = os.pread(self._descriptor, step, position)
+            except OSError:
+                piece = b""
+            if not piece:
+                lost = self.end - position
+                logger.critical("journal segment %s: %d bytes are lost", self.path.name, lost)
+                return
+            self._storage.write(descriptor, piece, position)
+            position += len(piece)
+
+    def trim(self) -> None:
+        """Give unused space back; an error only leaves zeros at the end."""
         with contextlib.suppress(OSError):
             self._storage.truncate(self._descriptor, self.end)
+
+    def seal(self) -> None:
+        """Trim and close."""
+        self.trim()
         self.abandon()
 
     def abandon(self) -> None:

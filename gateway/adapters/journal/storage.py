@@ -51,6 +51,14 @@ class Storage:
         """Give back what lies after `length`."""
         os.ftruncate(descriptor, length)
 
+    def is_at(self, path: Path, descriptor: int) -> bool:
+        """Whether the open file is the one that `path` names. Raises OSError where that cannot be
+        seen."""
+        try:
+            return os.path.samestat(path.stat(), os.fstat(descriptor))
+        except FileNotFoundError:
+            return False
+
     def sync_directory(self, directory: Path) -> None:
         """Names created, renamed and removed in `directory` are on the disk on return."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -25,6 +25,8 @@ class Waiting:
 class Writer:
     """Takes all that waits at once and answers on the event loop.
 
+    With nothing to write it looks once in each heal interval whether its file is still there.
+
     An end that the file does not take stays in `spare`, its future open, until the file is healed
     or `release` says that Postgres has it.
     """
@@ -113,7 +115,9 @@ class Writer:
             try:
                 if forgotten:
                     self._committer.forget(forgotten)
-                if batch:
+                if not batch:
+                    self._committer.check()
+                else:
                     self._settle(batch, self._committer.commit([each.append for each in batch]))
                 if self._committer.failing and (stopping or time.monotonic() >= heal_at):
                     self._heal()
@@ -130,12 +134,11 @@ class Writer:
     def _take(self, heal_at: float) -> tuple[list[Waiting], list[UUID], bool]:
         with self._changed:
             while not (self._queue or self._forgotten or self._stopping):
-                patience = None
+                patience = self._heal_interval_s
                 if self._committer.failing:
                     patience = heal_at - time.monotonic()
-                    if patience <= 0:
-                        break
-                self._changed.wait(patience)
+                if patience <= 0 or not self._changed.wait(patience):
+                    break
             batch, self._queue = self._queue, []
             forgotten, self._forgotten = self._forgotten, []
             return batch, forgotten, self._stopping

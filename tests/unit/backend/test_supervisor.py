@@ -131,12 +131,12 @@ async def test_what_keeps_dying_is_tried_ever_more_seldom(workshop: Workshop) ->
 @pytest.mark.parametrize(
     ("pauses", "expected"),
     [
-        (AT_ONCE, [0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10]),
-        (AFTER_TEN_SECONDS, [10, 20, 40, 60, 60]),
+        (AT_ONCE, [0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]),
+        (AFTER_TEN_SECONDS, [10, 10, 10, 10]),
     ],
 )
-def test_pauses_grow_to_a_bound(pauses: Pauses, expected: list[float]) -> None:
-    """Stores and gateways at once, then seldom; workers after ten seconds."""
+def test_pauses_have_a_bound(pauses: Pauses, expected: list[float]) -> None:
+    """Stores and gateways at once and, however often they die, within 5 s; workers after 10 s."""
     found = [pauses.after(failures) for failures in range(1, len(expected) + 1)]
     assert found == pytest.approx(expected)
     assert pauses.after(10_000) == expected[-1]

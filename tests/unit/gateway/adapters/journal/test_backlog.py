@@ -1,10 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 from usage_examples import FailingStorage, a_record, an_admission
 
 from billing.domain.usage_record import UsageRecord
-from gateway.adapters.journal.backlog import Backlog, Batch
+from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
 from gateway.adapters.journal.batch import Append, Durable
 from gateway.adapters.journal.committer import Committer
 from gateway.adapters.journal.entries import encode_body
@@ -170,3 +171,32 @@ def test_a_segment_that_is_gone_is_accounted_for(tmp_path: Path) -> None:
     missing = sum(batch.missing_count for batch in batches)
     assert missing > 0
     assert sum(batch.admitted_count + len(batch.ended) for batch in batches) == 40 - missing
+
+
+def test_a_durable_end_that_cannot_be_read_is_not_the_end(tmp_path: Path) -> None:
+    """A file that is shorter than what was durable is an error, not a journal that is shipped."""
+    book = Book(tmp_path)
+    book.serve(2)
+    backlog = sought(book)
+    os.truncate(book.durable.key.path(tmp_path), book.durable.end - 1)
+    (batch,) = [backlog.read(100)]
+    assert batch is not None
+    assert (batch.seq, batch.complete) == (3, False)
+    backlog.accept(batch)
+    with pytest.raises(JournalIncomplete):
+        backlog.read(100)
+
+
+def test_the_last_file_of_an_earlier_boot_does_not_go_unnoticed(tmp_path: Path) -> None:
+    """No later record shows its gap, so its records are counted as lost, once."""
+    book = Book(tmp_path)
+    book.serve(4)
+    first = book.durable.key
+    book.committer.seal()
+    book.reopen()
+    backlog = Backlog(book)
+    assert backlog.seek({first.boot: 2}) == 0
+    first.path(tmp_path).unlink()
+    assert backlog.seek({first.boot: 2}) == 6
+    assert backlog.seek({first.boot: 2}) == 0
+    assert backlog.count() == 0
