@@ -10,7 +10,7 @@ import uvloop
 from gateway.adapters.journal import JournalUnusable
 from gateway.app import Gateway, create_app
 from gateway.errors import WeirError
-from gateway.http.header_limit import limited_protocol
+from gateway.http.protocol import bounded_protocol
 from gateway.settings import Settings, SettingsError, load_settings
 from gateway.telemetry.logs import configure_logging
 
@@ -53,7 +53,9 @@ async def _serve(settings: Settings) -> int:
         create_app(gateway),
         host=host,
         port=port,
-        http=limited_protocol(settings.header_bytes_max),
+        http=bounded_protocol(
+            header_bytes_max=settings.header_bytes_max, head_ms_max=settings.body_read_ms_max
+        ),
         ws="none",
         lifespan="on",
         access_log=False,

@@ -12,9 +12,8 @@ from litestar.types import Receive, Scope, Send
 from gateway.errors import InvalidRequest, RequestTooLarge
 from gateway.serving.ports import ClientGone, Clock
 
-_DISCARD_BYTES_MAX = 128 * 1024 * 1024
-"""A body that is too large is read to its end and thrown away up to here, so that its sender reads
-the answer rather than a reset connection."""
+_CLOSED_TRANSPORT = "unable to perform operation on"
+"""How uvloop begins its RuntimeError for a write to a connection that is closed already."""
 
 
 class AsgiConnection:
@@ -61,7 +60,8 @@ class AsgiConnection:
             self._callbacks.append(callback)
 
     async def body(self) -> bytes:
-        """The whole body; from then on the connection is watched for the client's leave."""
+        """The whole body; from then on the connection is watched for the client's leave. What is
+        left of a body that is refused is the protocol's to throw away."""
         pieces: list[bytes] = []
         size = 0
         try:
@@ -74,16 +74,13 @@ class AsgiConnection:
                     assert message["type"] == "http.request"  # noqa: S101 - ASGI has no third
                     piece = message["body"]
                     size += len(piece)
-                    if size <= self._body_bytes_max:
-                        pieces.append(piece)
-                    elif size > _DISCARD_BYTES_MAX:
-                        break
+                    if size > self._body_bytes_max:
+                        raise RequestTooLarge(f"the body is over {self._body_bytes_max} bytes")
+                    pieces.append(piece)
                     if not message["more_body"]:
                         break
         except TimeoutError:
             raise InvalidRequest("the body did not arrive in time") from None
-        if size > self._body_bytes_max:
-            raise RequestTooLarge(f"the body is over {self._body_bytes_max} bytes")
         self._watcher = asyncio.create_task(self._watch())
         return b"".join(pieces)
 
@@ -123,6 +120,11 @@ class AsgiConnection:
             if not self._gave_up or self._writer is None:
                 raise
             self._writer.uncancel()
+        except (OSError, RuntimeError) as error:
+            # A RuntimeError of another kind is uvicorn's word on a wrong order of messages.
+            if isinstance(error, RuntimeError) and _CLOSED_TRANSPORT not in str(error):
+                raise
+            self._leave()
         finally:
             self._blocked_since_us = None
             self._writer = None
