@@ -111,11 +111,6 @@ class Shipper:
         """Journal records, admissions among them, that Postgres does not have."""
         return self._backlog.count() + len(self._journal.spare())
 
-    @property
-    def damaged_stretches(self) -> int:
-        """Stretches of the files that were damaged and put aside while shipping."""
-        return self._backlog.damaged_stretches
-
     def _on_durable(self) -> None:
         if self._behind_since_s is None:
             self._behind_since_s = time.time()
