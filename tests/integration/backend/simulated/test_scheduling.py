@@ -37,7 +37,10 @@ async def test_queue_full(narrow: WorkerClient) -> None:
 async def test_running_limit(narrow: WorkerClient) -> None:
     """No more run than there are places, in the ledger too."""
     since = await narrow.ledger_end()
-    await asyncio.gather(*[narrow.chat(max_tokens=5) for _ in range(4)])
+    first = [asyncio.create_task(narrow.chat(max_tokens=100)) for _ in range(2)]
+    # The queue's limit counts arrivals: the places behind it are free once these two run.
+    await narrow.eventually_load(num_running_reqs=2)
+    await asyncio.gather(*first, *[narrow.chat(max_tokens=5) for _ in range(2)])
     entries = await narrow.ledger(since)
     assert len(entries) == 4
     assert max(entry["running_at_start"] for entry in entries) == 2
