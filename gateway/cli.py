@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status."""
     try:
         status = weir.main(args=arguments, prog_name="weir", standalone_mode=False)
+    except UnicodeEncodeError:
+        _fail("an argument is not valid UTF-8", status=2)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.Abort:

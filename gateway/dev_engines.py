@@ -61,8 +61,12 @@ def check_engine(engine: str) -> str:
         return engine
     if engine in STARTED_ENGINES:
         return engine
-    parts = urlsplit(engine)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+    try:
+        parts = urlsplit(engine)
+        is_url = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url or parts.query:
         raise click.BadParameter(
             "must be local, simulated or the base URL of an engine", param_hint="--engine"
         )

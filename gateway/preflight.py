@@ -218,10 +218,10 @@ async def _check_worker(session: aiohttp.ClientSession, worker: Worker) -> Findi
         served = _model_ids(await get("/v1/models"))
     except aiohttp.ClientResponseError as error:
         return Finding(name, Status.FAIL, f"answers {error.status}")
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        return failed(name, error)
     except msgspec.MsgspecError:
         return Finding(name, Status.FAIL, "its /v1/models is not OpenAI's")
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return failed(name, error)
     if worker.model not in served:
         return Finding(name, Status.FAIL, f"does not serve {worker.model}")
     return Finding(name, Status.OK, f"serves {worker.model}" + ", draining" * worker.draining)

@@ -11,7 +11,7 @@ from gateway.adapters.journal import JournalUnusable
 from gateway.app import Gateway, create_app
 from gateway.errors import WeirError
 from gateway.http.protocol import bounded_protocol
-from gateway.settings import Settings, SettingsError, load_settings
+from gateway.settings import Settings, listen_address, load_settings
 from gateway.telemetry.logs import configure_logging
 
 _AFTER_GRACE_S = 5
@@ -34,15 +34,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, None)
 
 
-def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65535:
-        raise SettingsError("WEIR_LISTEN must be host:port")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ':8080' means every address
-
-
 async def _serve(settings: Settings) -> int:
-    host, port = _address(settings.listen)
+    host, port = listen_address(settings)
     gateway = Gateway(settings)
     try:
         await gateway.open()

@@ -7,6 +7,10 @@ import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+_DIGITS_MAX = 19
+_MAY_BE_ZERO = frozenset({"WEIR_JOURNAL_RETENTION_HOURS", "WEIR_SHUTDOWN_GRACE_MS"})
+_LEASE_TTL_MS_MAX = 600_000
+
 
 class SettingsError(ValueError):
     """A variable is missing or does not parse; the message names it, never its value."""
@@ -23,8 +27,6 @@ class Settings:
     journal_dir: Path
     """On a volume that outlives the process. One gateway per directory."""
     listen: str = "127.0.0.1:8080"
-    gateway_name: str = ""
-    """Shown in metrics and on /readyz; the journal's own id where empty."""
     body_bytes_max: int = 8 * 1024 * 1024
     header_bytes_max: int = 64 * 1024
     body_read_ms_max: int = 30_000
@@ -77,18 +79,44 @@ def load_settings(environ: dict[str, str] | None = None) -> Settings:
                 raise SettingsError(f"{name} is not set")
             continue
         values[field.name] = _parse(name, raw, field.type)
-    return Settings(**values)  # type: ignore[arg-type]
+    settings = Settings(**values)  # type: ignore[arg-type]
+    _check(settings)
+    return settings
+
+
+def listen_address(settings: Settings) -> tuple[str, int]:
+    """Host and port of `listen`; an empty host is every address. Raises SettingsError."""
+    host, _, port = settings.listen.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) <= 65535):
+        raise SettingsError("WEIR_LISTEN must be host:port")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ':8080' asks for it
+
+
+def _check(settings: Settings) -> None:
+    """Refuse what would switch limits or metering off without a word."""
+    listen_address(settings)
+    if settings.lease_renew_ms * 2 >= settings.lease_ttl_ms:
+        raise SettingsError(
+            "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
+            "while their requests run"
+        )
+    if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
+        raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 
 
 def _parse(name: str, raw: str, kind: object) -> object:
     if kind is int:
         if not raw.isascii() or not raw.isdigit():
             raise SettingsError(f"{name} must be a whole number")
+        if len(raw) > _DIGITS_MAX or (int(raw) == 0 and name not in _MAY_BE_ZERO):
+            raise SettingsError(f"{name} must be from 1 to {10**_DIGITS_MAX - 1}")
         return int(raw)
     if kind is bool:
         if raw.lower() not in ("true", "false", "1", "0"):
             raise SettingsError(f"{name} must be true or false")
         return raw.lower() in ("true", "1")
     if kind is Path:
+        if not raw:
+            raise SettingsError(f"{name} is empty")
         return Path(raw)
     return raw

@@ -120,7 +120,8 @@ class ProbedFleet:
             if not known.healthy:
                 _log.info("worker %s is healthy", worker.id)
             known.healthy = True
-        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, msgspec.MsgspecError):
+            # ValueError: an address that cannot even be asked for (its name, its encoding).
             self.failed(worker.id)
         finally:
             self._probing.discard(worker.id)

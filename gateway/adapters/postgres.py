@@ -4,6 +4,7 @@ asyncpg parses the URL itself (several hosts, sockets, TLS, passfile, services),
 the same here as in psql; SQLAlchemy only pools what it opens.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -15,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from gateway.settings import SettingsError
 
 CONNECT_TIMEOUT_S = 2.0
+HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d{0,5})?")
 LIBPQ_ONLY = frozenset(
     {
         "channel_binding",
@@ -92,7 +94,12 @@ def _connector(database_url: str, timeout_s: float) -> Callable[[], Awaitable[as
 
 
 def _asyncpg_dsn(database_url: str) -> str:
-    parts = urlsplit(database_url)
+    try:
+        parts = urlsplit(database_url)
+    except ValueError:
+        raise SettingsError("the database URL is malformed") from None
+    if not all(map(HOST_AND_PORT.fullmatch, parts.netloc.rpartition("@")[2].split(","))):
+        raise SettingsError("the database URL is malformed: host or port")
     scheme = parts.scheme.partition("+")[0]
     if scheme not in ("postgresql", "postgres"):
         raise SettingsError("the database URL must begin with postgresql://")

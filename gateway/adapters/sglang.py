@@ -91,7 +91,7 @@ class HttpEngineStream:
                     if data == DONE:
                         return
                     yield data
-        except (aiohttp.ClientError, OSError, TimeoutError, EventTooLong) as error:
+        except (aiohttp.ClientError, OSError, ValueError, EventTooLong) as error:
             kind = WorkerFailed if self._response is not None or self._cut else WorkerUnreachable
             raise kind("the worker failed") from error
         finally:
@@ -138,7 +138,7 @@ class HttpEngineStream:
 
     async def _ask_to_abort(self) -> None:
         # The engine may be gone: then the connection is cut below, which frees whatever it holds.
-        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+        with contextlib.suppress(aiohttp.ClientError, OSError, ValueError):
             async with self._session.post(
                 self._worker.url + "/abort_request",
                 data=msgspec.json.encode({"rid": self._upstream_id}),

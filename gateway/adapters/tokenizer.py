@@ -60,7 +60,7 @@ class WorkerTokenizer:
                 continue
             try:
                 return [await self._ask(view.worker, body) for body in _bodies(request)]
-            except (aiohttp.ClientError, msgspec.MsgspecError) as error:
+            except (aiohttp.ClientError, ValueError, msgspec.MsgspecError) as error:
                 _log.info("worker %s did not count: %s", view.worker.id, type(error).__name__)
         return None
 

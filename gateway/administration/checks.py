@@ -12,6 +12,7 @@ from gateway.errors import Unprocessable
 
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
+HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,126}")
 ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
@@ -79,13 +80,30 @@ def check_model(model: Model) -> Model:
     return model
 
 
+def is_host(name: str) -> bool:
+    """Whether a name can be looked up at all: an IPv6 address, or dot-separated labels of 1 to 63
+    letters, digits, - and _ (RFC 1035, and the underscore that container networks use)."""
+    if ":" in name:
+        try:
+            ipaddress.IPv6Address(name.partition("%")[0])
+        except ValueError:
+            return False
+        return True
+    return len(name) <= 253 and all(HOST_LABEL.fullmatch(label) for label in name.split("."))
+
+
 def check_worker(worker: Worker) -> Worker:
     """A worker that can be reached by HTTP; `url` carries neither `/v1` nor a query."""
     if not WORKER_ID.fullmatch(worker.id):
         raise _wrong("id", "1 to 127 of letters, digits and . _ : -")
     try:
         parts = urlsplit(worker.url)
-        reachable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        reachable = (
+            parts.scheme in ("http", "https")
+            and parts.port != 0
+            and len(worker.url) <= 2048
+            and is_host(parts.hostname or "")
+        )
     except ValueError:
         reachable = False
     if not reachable:

@@ -96,7 +96,7 @@ def _value_of(text: str) -> object:
     """What the text means; whether a limit may be so is checked where it is stored."""
     if text == "none":
         return None
-    if text.isascii() and text.removeprefix("-").isdigit():
+    if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20:
         return int(text)
     return text
 

@@ -33,6 +33,6 @@ def health_handlers(
     async def metrics() -> Response[bytes]:
         """Prometheus' text format."""
         refresh_gauges()
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return [healthz, readyz, metrics]
