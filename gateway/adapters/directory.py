@@ -151,6 +151,7 @@ class CachedDirectory:
             try:
                 callback(change)
             except Exception:
+                # A listener's bug must not stop revocations from being followed: it is logged.
                 logger.exception("a listener of the directory failed")
 
     async def _follow_postgres(self) -> None:
