@@ -1,10 +1,11 @@
 # Weir. `make` alone lists the targets.
 PYTHON ?= python3
 VENV := .venv
+VENV_SGLANG := .venv-sglang
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup setup-test run test test-unit lint types imports lock clean
+.PHONY: help setup setup-test run test test-unit test-sglang test-console fuzz lint types imports lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +33,11 @@ $(VENV)/.installed-test: requirements-test.lock $(VENV)/.installed
 	 $$pip install --quiet --no-deps --require-hashes -r requirements-test.lock
 	@touch $@
 
+# Real SGLang with its torch is heavy and pins other versions: it has an environment of its own.
+$(VENV_SGLANG)/.installed: tests/sglang/requirements.txt | $(VENV)/bin/python
+	bash tests/sglang/install.sh $(VENV_SGLANG) $(PYTHON)
+	@touch $@
+
 run: setup ## start the whole system on this machine and serve
 	$(BIN)/weir dev
 
@@ -40,6 +46,15 @@ test: setup-test ## every test that needs only pip
 
 test-unit: setup-test ## the tests that need no server
 	$(BIN)/python -m pytest tests/unit tests/tidy
+
+test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang, on this CPU (2 GB the first time)
+	WEIR_SGLANG_VENV=$(VENV_SGLANG) $(BIN)/python -m pytest tests/sglang
+
+test-console: setup-test ## what needs Node: OpenAI's Node SDK
+	$(BIN)/python -m pytest tests/console
+
+fuzz: setup-test ## 20,000 seeded requests, made from the OpenAPI document and from real ones
+	$(BIN)/python -m pytest tests/fuzz
 
 lint: setup-test ## style and house rules
 	$(BIN)/ruff check .
@@ -56,4 +71,4 @@ lock: ## resolve the lock files again (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra build --extra test -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements-test.lock
 
 clean: ## remove what was built; data in .weir stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV_SGLANG) .mypy_cache .ruff_cache .pytest_cache .hypothesis
