@@ -13,6 +13,7 @@ from tenant_examples import a_key, a_model, a_tenant
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
@@ -49,6 +50,7 @@ class MemoryDirectory:
         self.keys = [a_key()]
         self.all_models = [a_model()]
         self.all_workers = list(workers)
+        self.all_providers: list[HostedProvider] = []
         self.age_ms = 0
         self.revocations_age_ms = 0
 
@@ -67,6 +69,9 @@ class MemoryDirectory:
 
     def workers(self, model_id: str | None = None) -> list[Worker]:
         return [w for w in self.all_workers if model_id in (None, w.model)]
+
+    def hosted_providers(self) -> list[HostedProvider]:
+        return self.all_providers
 
 
 class MemoryLedger:

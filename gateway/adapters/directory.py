@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
 from gateway.adapters.directory_queries import changed_rows, newest_change
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.errors import StoreUnavailable
 
@@ -119,6 +120,10 @@ class CachedDirectory:
         """Workers of one model, or all; draining ones too."""
         workers = self._content.workers.values()
         return [worker for worker in workers if model_id is None or worker.model == model_id]
+
+    def hosted_providers(self) -> list[HostedProvider]:
+        """All hosted providers, disabled ones too."""
+        return list(self._content.providers.values())
 
     @property
     def age_ms(self) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import Row
 from gateway.adapters.directory_queries import DirectoryRows
 from gateway.adapters.directory_rows import key_from, model_from, tenant_from, worker_from
 from gateway.adapters.revocations import Revocation
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
 
 Value = TypeVar("Value")
@@ -52,6 +53,7 @@ class DirectoryContent:
         self.tenants: dict[str, Tenant] = {}
         self.models: dict[str, Model] = {}
         self.workers: dict[str, Worker] = {}
+        self.providers: dict[str, HostedProvider] = {}
         self._keys: dict[bytes, ApiKey] = {}
         self._digests: dict[str, bytes] = {}
         self._changed: dict[tuple[str, str], int] = {}

@@ -54,7 +54,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     monthly_budget: str | None = None
     max_prompt_tokens: NonNegative | None = None
     max_output_tokens: NonNegative | None = None
-    data_policy: DataPolicy = DataPolicy.SELF_HOSTED_ONLY
+    data_policy: DataPolicy | None = None
+    """None is `self_hosted_only` for a tenant, and for a key whatever its tenant's is."""
     cache_isolation: CacheIsolation = CacheIsolation.TENANT
     models: dict[str, ModelLimits] = {}
 
@@ -143,3 +144,22 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """As registered: `sglang`, `local`, `simulated` or `openai`."""
     api_key: str | None = None
     draining: bool = False
+
+    @property
+    def provider(self) -> str:
+        """Who runs it, as usage records say it: `self`, or `hosted:<name>`."""
+        return "self"
+
+    def endpoint(self, path: str) -> str:
+        """The address of an endpoint such as `/v1/completions`."""
+        return self.url + path
+
+
+def data_policy(tenant: Tenant, key: ApiKey) -> DataPolicy:
+    """Where a request's prompt may go: to a hosted provider only where the tenant allows it and the
+    key does not forbid it."""
+    allowed = (
+        tenant.limits.data_policy is DataPolicy.HOSTED_ALLOWED
+        and key.limits.data_policy is not DataPolicy.SELF_HOSTED_ONLY
+    )
+    return DataPolicy.HOSTED_ALLOWED if allowed else DataPolicy.SELF_HOSTED_ONLY

@@ -7,6 +7,7 @@ from typing import Protocol
 from billing.domain.usage_record import UsageRecord
 from gateway.domain.admission import Demand, Granted, Refused, Settled
 from gateway.domain.lease import Admitted
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
@@ -40,6 +41,9 @@ class Directory(Protocol):
 
     def workers(self, model_id: str | None = None) -> list[Worker]:
         """Workers of one model, or all."""
+
+    def hosted_providers(self) -> list[HostedProvider]:
+        """All hosted providers, disabled ones too."""
 
     @property
     def age_ms(self) -> int:
