@@ -6,16 +6,28 @@ the fleet issue.
 
 from collections.abc import Collection, Sequence
 
+from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts, Need
 from gateway.domain.worker import WorkerView
 
 
-def eligible(views: Sequence[WorkerView], *, excluded: Collection[str] = ()) -> list[WorkerView]:
-    """Workers that may take a new stream: healthy, not draining, not tried already."""
+def eligible(
+    views: Sequence[WorkerView], *, excluded: Collection[str] = (), need: Need | None = None
+) -> list[WorkerView]:
+    """Workers that may take a new stream: healthy, not draining, not tried already, and with an
+    engine that can hold what it needs, where that is known."""
     return [
         view
         for view in views
-        if view.healthy and not view.worker.draining and view.worker.id not in excluded
+        if view.healthy
+        and not view.worker.draining
+        and view.worker.id not in excluded
+        and (need is None or view.engine.holds(need))
     ]
+
+
+def facts_of(views: Sequence[WorkerView], worker_id: str) -> EngineFacts:
+    """What is known of one worker's engine; of an unknown worker nothing."""
+    return next((view.engine for view in views if view.worker.id == worker_id), NOTHING_KNOWN)
 
 
 def score(view: WorkerView) -> tuple[int, str]:
@@ -25,6 +37,8 @@ def score(view: WorkerView) -> tuple[int, str]:
     return max(view.in_flight, reported), view.worker.id
 
 
-def pick(views: Sequence[WorkerView], *, excluded: Collection[str] = ()) -> WorkerView | None:
+def pick(
+    views: Sequence[WorkerView], *, excluded: Collection[str] = (), need: Need | None = None
+) -> WorkerView | None:
     """The worker to send a stream to, or None where none may take it."""
-    return min(eligible(views, excluded=excluded), key=score, default=None)
+    return min(eligible(views, excluded=excluded, need=need), key=score, default=None)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts
 from gateway.domain.tenant import Worker
 
 
@@ -19,3 +20,5 @@ class WorkerView:
     kv_total_tokens: int | None = None
     load_age_ms: int | None = None
     """Since the engine last reported its load."""
+    engine: EngineFacts = NOTHING_KNOWN
+    """What the engine says of itself."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from billing.domain.usage_record import Outcome, UsageAttempt
 from gateway.domain import routing
+from gateway.domain.engine_facts import Need
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded, WorkerFailed, WorkerUnreachable
@@ -36,6 +37,8 @@ class Choice:
     prompt: int
     body: Callable[[Worker, int], tuple[str, bytes]]
     """The upstream id and body of an attempt on a worker."""
+    need: Need | None = None
+    """What a worker must be able to hold to take it."""
     worker: Worker | None = None
     attempts: int = 0
     ended_attempts: list[UsageAttempt] = field(default_factory=list)
@@ -183,14 +186,14 @@ class ChoiceStreams:
         return (
             not self._live.aborting
             and choice.attempts < ATTEMPTS_MAX
-            and routing.pick(self._views(), excluded=tried) is not None
+            and routing.pick(self._views(), excluded=tried, need=choice.need) is not None
         )
 
     def _views(self) -> Sequence[WorkerView]:
         return self._upstream.fleet.views(self._model)
 
     def _route(self, choice: Choice, tried: list[str]) -> Worker:
-        view = routing.pick(self._views(), excluded=tried)
+        view = routing.pick(self._views(), excluded=tried, need=choice.need)
         if view is None:
             raise Overloaded(f"no worker of {self._model} is ready", code="no_worker")
         choice.worker = view.worker

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
+from gateway.domain.engine_facts import engine_priority
 from gateway.domain.lease import Admitted
 from gateway.domain.request_id import request_id, upstream_id
 from gateway.domain.scopes import ScopeUse
@@ -22,7 +23,7 @@ from gateway.errors import Overloaded, WeirError
 from gateway.serving.admit import admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
-from gateway.serving.authenticate import Caller, authenticate, usable_model
+from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
 from gateway.serving.choices import Choice, ChoiceStreams, Upstream
 from gateway.serving.estimate import Estimate, estimate, fewest_tokens
 from gateway.serving.leases import Leases
@@ -148,7 +149,8 @@ class Completions:
         model = usable_model(caller, request.model, self._directory)
         self._require_worker(model.id)
         await self._look(caller, request)
-        needs = await estimate(request, model, caller, self._tokenizer)
+        engines = [view.engine for view in routing.eligible(self._upstream.fleet.views(model.id))]
+        needs = await estimate(request, model, caller, self._tokenizer, engines)
         if arrival.connection.left:
             raise ClientGone
         held = await admit(
@@ -201,12 +203,14 @@ class Completions:
         self, arrival: Arrival, caller: Caller, request: CompletionRequest, needs: Estimate
     ) -> list[Choice]:
         salt = cache_salt(self._policy.cache_salt_secret, caller.tenant)
+        asked = request_class(caller, asked_batch=request.asked_batch)
 
         def choice(index: int) -> Choice:
             prompt = index // request.choices_per_prompt
 
             def body(worker: Worker, attempt: int) -> tuple[str, bytes]:
                 identifier = upstream_id(arrival.request_id, index, attempt)
+                facts = routing.facts_of(self._upstream.fleet.views(request.model), worker.id)
                 return identifier, upstream_body(
                     request,
                     worker=worker,
@@ -214,9 +218,10 @@ class Completions:
                     upstream_id=identifier,
                     max_tokens=needs.max_tokens,
                     salt=salt,
+                    priority=engine_priority(asked, facts),
                 )
 
-            return Choice(index=index, prompt=prompt, body=body)
+            return Choice(index=index, prompt=prompt, body=body, need=needs.need)
 
         return [choice(index) for index in range(request.sequences)]
 

@@ -1,7 +1,9 @@
 """What a request will need: prompt tokens counted, output by its maximum or an expectation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.domain.engine_facts import EngineFacts, Need
 from gateway.domain.scopes import scopes_of
 from gateway.domain.tenant import Limits, Model
 from gateway.errors import ContextLengthExceeded, InvalidRequest
@@ -34,6 +36,13 @@ class Estimate:
     """What the engine is told, each choice."""
 
     @property
+    def need(self) -> Need | None:
+        """What the largest of its sequences takes of a worker; None where that is not known."""
+        if not self.exact:
+            return None
+        return Need(max(counted or 0 for counted in self.prompt_counts), self.max_tokens)
+
+    @property
     def tokens(self) -> int:
         """What the request is expected to use, and reserves where its limits have room."""
         return self.prompt_tokens + self.output_tokens
@@ -48,12 +57,18 @@ class Estimate:
 
 
 async def estimate(
-    request: CompletionRequest, model: Model, caller: Caller, tokenizer: Tokenizer
+    request: CompletionRequest,
+    model: Model,
+    caller: Caller,
+    tokenizer: Tokenizer,
+    engines: Sequence[EngineFacts] = (),
 ) -> Estimate:
-    """Count and check a request against model and limits.
+    """Count and check a request against model, limits and the engines that may take it.
 
-    Raises ContextLengthExceeded where prompt plus maximum cannot fit, InvalidRequest where a
-    limit on prompt or output is passed. Nothing is ever cut down silently.
+    Raises ContextLengthExceeded where prompt plus maximum fit neither the model's context nor any
+    of the engines, InvalidRequest where a limit on prompt or output is passed. Nothing of the
+    client's is ever cut down silently; where it set no maximum the gateway's own default is
+    reduced to what the roomiest engine holds.
     """
     if request.sequences > SEQUENCES_MAX:
         raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
@@ -63,11 +78,10 @@ async def estimate(
     counts = counted or [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
     longest = max(counts)
     prompt_tokens = sum(counts)
-    room = model.context_tokens - longest if exact else model.context_tokens
+    room = _room(model, engines, longest if exact else 0)
     if room < 1:
         raise ContextLengthExceeded(
-            f"the prompt has {longest} tokens; the context of {model.id} holds "
-            f"{model.context_tokens} with the output",
+            f"the prompt has {longest} tokens; {_held(model, engines)} with the output",
             param="messages" if request.endpoint == "chat" else "prompt",
         )
     output_cap = _smallest_cap(caller)
@@ -75,8 +89,8 @@ async def estimate(
     if request.max_tokens is not None:
         if request.max_tokens > room:
             raise ContextLengthExceeded(
-                f"{longest} prompt tokens and up to {request.max_tokens} output tokens do not fit "
-                f"the context of {model.id}: {model.context_tokens} tokens",
+                f"{longest} prompt tokens and up to {request.max_tokens} output tokens do not "
+                f"fit: {_held(model, engines)}, so there is room for {room} output tokens",
                 param="max_tokens",
             )
         maximum = request.max_tokens
@@ -92,6 +106,20 @@ async def estimate(
         output_is_maximum=request.max_tokens is not None,
         max_tokens=maximum,
     )
+
+
+def _room(model: Model, engines: Sequence[EngineFacts], prompt_tokens: int) -> int:
+    """Output tokens that fit after the prompt on the roomiest engine."""
+    most = max((engine.output_room(prompt_tokens) for engine in engines), default=None)
+    context = model.context_tokens - prompt_tokens
+    return context if most is None else min(context, most)
+
+
+def _held(model: Model, engines: Sequence[EngineFacts]) -> str:
+    holds = _room(model, engines, 0)
+    if holds >= model.context_tokens:
+        return f"the context of {model.id} holds {model.context_tokens} tokens"
+    return f"a worker of {model.id} holds {holds} tokens"
 
 
 def fewest_tokens(request: CompletionRequest) -> int:

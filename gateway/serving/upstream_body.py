@@ -29,6 +29,7 @@ def upstream_body(
     upstream_id: str,
     max_tokens: int,
     salt: str | None,
+    priority: int | None = None,
 ) -> bytes:
     """One choice as one stream: the tenant's fields, and the gateway's own over them."""
     options = {"include_usage": True}
@@ -43,6 +44,8 @@ def upstream_body(
         own["rid"] = upstream_id
         if salt is not None:
             own["cache_salt"] = salt
+        if priority is not None:
+            own["priority"] = priority
     fields: RawFields = dict(request.forward)
     if request.endpoint == "completions":
         fields["prompt"] = request.prompts[prompt]
