@@ -1,7 +1,8 @@
 """Which fields of a request go upstream, which the gateway reads itself, which it refuses.
 
 Sources: OpenAI's API reference for chat completions and completions; SGLang 0.5.23's OpenAPI for
-its extensions. A field in none of the sets is refused: nothing is ignored silently.
+its extensions. The bodies of `wire/request.py` name each endpoint's own, and what is in none of
+them is refused: nothing is ignored silently.
 """
 
 _SAMPLING = frozenset({

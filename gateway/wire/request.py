@@ -9,7 +9,6 @@ from gateway.errors import InvalidRequest, UnsupportedParameter
 from gateway.wire.fields import (
     CHAT_FIELDS,
     COMPLETION_FIELDS,
-    GATEWAY_FIELDS,
     PRIVILEGED_FIELDS,
     TEMPLATE_SWITCHES,
 )
@@ -31,7 +30,9 @@ class StreamOptions(msgspec.Struct, frozen=True):
     continuous_usage_stats: bool | None = None
 
 
-class _Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation."""
+
     role: str
     content: str | list[dict[str, object]] | None = None
     name: str | None = None
@@ -64,15 +65,24 @@ class _Shared(msgspec.Struct, frozen=True):
     service_tier: str | None = None
     min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     logit_bias: dict[str, float] | None = None
+    metadata: dict[str, object] | None = None
+    store: bool | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
 
 
-class _Chat(_Shared, frozen=True):
-    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)] = []
+class ChatBody(_Shared, frozen=True):
+    """The body of a chat completion: every field that a request may have."""
+
+    messages: Annotated[list[Message], msgspec.Meta(min_length=1)] = []
     max_completion_tokens: PositiveInt | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     tools: list[dict[str, object]] | None = None
+    tool_choice: str | dict[str, object] | None = None
     response_format: dict[str, object] | None = None
+    reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, bool | int | float | str | None] | None = None
     parallel_tool_calls: bool | None = None
     continue_final_message: bool | None = None
@@ -86,7 +96,9 @@ class _Chat(_Shared, frozen=True):
         return (sum(_characters(message.content) for message in self.messages),)
 
 
-class _Completion(_Shared, frozen=True):
+class CompletionBody(_Shared, frozen=True):
+    """The body of a completion: every field that a request may have."""
+
     prompt: str | list[str] = ""
     logprobs: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
     echo: bool | None = None
@@ -98,6 +110,12 @@ class _Completion(_Shared, frozen=True):
         """Characters of each prompt."""
         prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
         return tuple(len(prompt) for prompt in prompts)
+
+
+BODIES: dict[Endpoint, type[ChatBody | CompletionBody]] = {
+    "chat": ChatBody,
+    "completions": CompletionBody,
+}
 
 
 def _characters(content: str | list[dict[str, object]] | None) -> int:
@@ -122,6 +140,8 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None
     """The client's maximum output a choice; None where it set none."""
     asked_batch: bool
+    self_hosted_only: bool
+    """Whether the client itself forbade a hosted provider, whatever its tenant allows."""
     forward: RawFields
     prompt_characters: tuple[int, ...]
     """Characters of text in each prompt: a token covers only so many of them."""
@@ -167,6 +187,7 @@ def read_request(
         prompts=prompts,
         max_tokens=max(maxima, default=None),
         asked_batch=_asks_batch(asked, headers),
+        self_hosted_only=_forbids_hosted(headers),
         forward={name: raw for name, raw in fields.items() if name in forwarded},
         prompt_characters=asked.prompt_characters,
         prompt_bytes=tuple(
@@ -192,36 +213,34 @@ def _top_level(body: bytes) -> RawFields:
 
 
 def _refuse_unknown(endpoint: Endpoint, fields: RawFields) -> None:
-    known = CHAT_FIELDS if endpoint == "chat" else COMPLETION_FIELDS
+    known = BODIES[endpoint].__struct_fields__
     for name in fields:
         if name in PRIVILEGED_FIELDS:
             raise UnsupportedParameter(
                 f"{name} is set by the gateway and cannot be set by a request", param=name
             )
-        if name not in known and name not in GATEWAY_FIELDS:
+        if name not in known:
             shown = name if len(name) <= 64 and name.isprintable() else "a field"
             raise UnsupportedParameter(f"{shown} is not supported", param=shown)
 
 
-def _typed(endpoint: Endpoint, body: bytes) -> _Chat | _Completion:
+def _typed(endpoint: Endpoint, body: bytes) -> ChatBody | CompletionBody:
     try:
-        asked: _Chat | _Completion = msgspec.json.decode(
-            body, type=_Chat if endpoint == "chat" else _Completion
-        )
+        asked = msgspec.json.decode(body, type=BODIES[endpoint])
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `")
         param = path.rstrip("`").removeprefix("$.") or None
         raise InvalidRequest(f"{param}: {message}" if param else message, param=param) from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("the body is not valid JSON") from None
-    if isinstance(asked, _Chat):
+    if isinstance(asked, ChatBody):
         _check_messages(asked)
     else:
         _check_prompt(asked)
     return asked
 
 
-def _check_messages(asked: _Chat) -> None:
+def _check_messages(asked: ChatBody) -> None:
     if not asked.messages:
         raise InvalidRequest("messages is required", param="messages")
     for message in asked.messages:
@@ -236,20 +255,31 @@ def _check_messages(asked: _Chat) -> None:
             )
 
 
-def _check_prompt(asked: _Completion) -> None:
+def _check_prompt(asked: CompletionBody) -> None:
     if asked.prompt == [] or 0 in asked.prompt_characters:
         raise InvalidRequest("prompt is required and must not be empty", param="prompt")
     if asked.best_of not in (None, asked.n or 1):
         raise UnsupportedParameter("best_of other than n is not supported", param="best_of")
 
 
-def _prompts(asked: _Chat | _Completion, fields: RawFields) -> tuple[msgspec.Raw, ...]:
-    assert isinstance(asked, _Completion)  # noqa: S101 - the endpoint decided the type
+def _prompts(asked: ChatBody | CompletionBody, fields: RawFields) -> tuple[msgspec.Raw, ...]:
+    assert isinstance(asked, CompletionBody)  # noqa: S101 - the endpoint decided the type
     if isinstance(asked.prompt, str):
         return (fields["prompt"],)
     if len(asked.prompt) > 128:
         raise InvalidRequest("at most 128 prompts in one request", param="prompt")
     return tuple(msgspec.Raw(msgspec.json.encode(prompt)) for prompt in asked.prompt)
+
+
+def _forbids_hosted(headers: Mapping[bytes, bytes]) -> bool:
+    """`x-weir-data-policy` can only tighten: asking for more than the tenant allows has no effect."""
+    header = headers.get(b"x-weir-data-policy", b"").strip().lower()
+    if header not in (b"", b"self_hosted_only", b"hosted_allowed"):
+        raise InvalidRequest(
+            "x-weir-data-policy must be self_hosted_only or hosted_allowed",
+            param="x-weir-data-policy",
+        )
+    return header == b"self_hosted_only"
 
 
 def _asks_batch(asked: _Shared, headers: Mapping[bytes, bytes]) -> bool:

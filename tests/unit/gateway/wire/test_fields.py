@@ -1,4 +1,5 @@
 from gateway.wire.fields import CHAT_FIELDS, COMPLETION_FIELDS, GATEWAY_FIELDS, PRIVILEGED_FIELDS
+from gateway.wire.request import ChatBody, CompletionBody
 
 # sglang 0.5.23's chat request: what is not the tenant's to set.
 NOT_THE_TENANTS = {
@@ -14,6 +15,13 @@ def test_no_engine_control_goes_upstream() -> None:
     """INV-12: what is the gateway's alone is never among the fields that are passed on."""
     assert NOT_THE_TENANTS <= PRIVILEGED_FIELDS
     assert not PRIVILEGED_FIELDS & (CHAT_FIELDS | COMPLETION_FIELDS | GATEWAY_FIELDS)
+
+
+def test_every_field_of_a_body_is_passed_on_or_read() -> None:
+    """A field that a body may have is in exactly one set, and so is never dropped unread."""
+    chat, completion = (set(body.__struct_fields__) for body in (ChatBody, CompletionBody))
+    assert chat == CHAT_FIELDS | (GATEWAY_FIELDS - {"best_of"})
+    assert completion == COMPLETION_FIELDS | (GATEWAY_FIELDS - {"max_completion_tokens"})
 
 
 def test_what_the_gateway_decides_is_not_passed_on() -> None:
