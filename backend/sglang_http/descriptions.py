@@ -124,7 +124,14 @@ def server_info(engine: Engine) -> dict[str, object]:
         "max_queued_requests": info.max_queued_requests,
         "status": "ready" if engine.ready else "starting",
         "max_total_num_tokens": info.max_total_num_tokens,
-        "max_req_input_len": info.context_tokens - 1,
+        "max_req_input_len": info.max_req_input_len,
+        "page_size": 1,
+        "enable_cache_report": True,
+        # `priority` is taken and changes nothing.
+        "enable_priority_scheduling": False,
+        "schedule_low_priority_values_first": False,
+        "disable_priority_preemption": False,
+        "priority_scheduling_preemption_threshold": 10,
         "internal_states": [
             {
                 "last_gen_throughput": round(load.gen_throughput, 2),

@@ -91,6 +91,16 @@ class EngineInfo:
     """Request fields beyond the basic ones that this engine carries out. A request that sets
     another one is refused, never served as if it had not."""
 
+    @property
+    def max_req_len(self) -> int:
+        """SGLang's bound of prompt and output together, one below context and KV pool."""
+        return min(self.context_tokens, self.max_total_num_tokens) - 1
+
+    @property
+    def max_req_input_len(self) -> int:
+        """SGLang's bound of a prompt, which must be shorter."""
+        return self.max_req_len - 5
+
 
 @dataclass(frozen=True, slots=True)
 class Load:

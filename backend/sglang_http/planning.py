@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backend.sglang_http.engine import Engine, GenerationRequest, Message, Prompt
+from backend.sglang_http.engine import Engine, EngineInfo, GenerationRequest, Message, Prompt
 from backend.sglang_http.refusals import Refused
 from backend.sglang_http.sampling import read_sampling, refuse_unsupported
 from backend.sglang_http.wire import ChatBody, ChatMessage, CompletionBody, SharedFields
@@ -105,7 +105,7 @@ def _plan(
     single = choices == 1 and len(prompts) == 1
     sequences = []
     for prompt in prompts:
-        limit = _max_tokens(len(prompt.tokens), asked, engine.info.context_tokens)
+        limit = _max_tokens(len(prompt.tokens), asked, engine.info)
         sampling = read_sampling(body, limit, top_logprobs, engine.info.sampling_defaults)
         for _ in range(choices):
             request = GenerationRequest(
@@ -132,14 +132,24 @@ def _plan(
     )
 
 
-def _max_tokens(prompt_tokens: int, asked: int | None, context: int) -> int:
+def _max_tokens(prompt_tokens: int, asked: int | None, info: EngineInfo) -> int:
+    """As SGLang: beyond the context is refused, beyond what its memory can ever hold is cut down
+    without a word."""
+    context = info.context_tokens
     if prompt_tokens >= context:
         raise Refused(
             f"The input ({prompt_tokens} tokens) is longer than the model's context length "
             f"({context} tokens)."
         )
+    if prompt_tokens >= info.max_req_input_len:
+        raise Refused(
+            f"Input length ({prompt_tokens} tokens) exceeds the maximum allowed length "
+            f"({info.max_req_input_len} tokens). Use a shorter input or enable "
+            "--allow-auto-truncate."
+        )
+    room = info.max_req_len - prompt_tokens - 1
     if asked is None:
-        return context - prompt_tokens
+        return room
     if asked < 0:
         raise Refused(f"max_new_tokens must be at least 0, got {asked}.")
     if prompt_tokens + asked > context:
@@ -150,4 +160,4 @@ def _max_tokens(prompt_tokens: int, asked: int | None, context: int) -> int:
             "completion. Please reduce the number of tokens in the input messages or the "
             "completion to fit within the limit."
         )
-    return asked
+    return min(asked, room)

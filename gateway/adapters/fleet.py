@@ -1,20 +1,29 @@
-"""What this gateway knows of the workers: probed a few times a second, and from its own traffic."""
+"""What this gateway knows of the workers: probed a few times a second, asked about themselves when
+they come up and each minute, and from its own traffic."""
 
 import asyncio
 import contextlib
 import logging
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 import msgspec
 
 from gateway.adapters.sglang import HttpEngine
+from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.domain.worker import WorkerView
 from gateway.serving.ports import Clock, Directory
+from gateway.wire.server_info import read_server_info
 
+FACTS_EVERY_MS = 60_000
+FACTS_AGAIN_MS = 5_000
+"""After an engine did not say what it is."""
+_PROBE_S = 3.0
+_FAILURES = (aiohttp.ClientError, OSError, TimeoutError, ValueError, msgspec.MsgspecError)
+"""Of a probe. ValueError: an address that cannot even be asked for (its name, its encoding)."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,13 +46,18 @@ class _Known:
     kv_used_tokens: int | None = None
     kv_total_tokens: int | None = None
     reported_at_ms: int | None = None
+    facts: EngineFacts = NOTHING_KNOWN
+    facts_due_us: int = 0
+    warned_of: set[str] = field(default_factory=set)
 
 
 class ProbedFleet:
     """Implements `gateway.serving.ports.Fleet` by probing each worker of the directory.
 
     A worker is healthy from its first good probe on, until a probe fails or a stream reports that
-    it could not be reached; a worker that is starting up is simply not healthy yet.
+    it could not be reached; a worker that is starting up is simply not healthy yet. What it says of
+    itself (`/server_info`) is read before the first stream goes to it, again after it was away, and
+    every 60 s; a worker that does not tell is healthy all the same.
     """
 
     def __init__(
@@ -78,6 +92,7 @@ class ProbedFleet:
             kv_used_tokens=known.kv_used_tokens,
             kv_total_tokens=known.kv_total_tokens,
             load_age_ms=age_ms,
+            engine=known.facts,
         )
 
     def opened(self, worker_id: str) -> None:
@@ -94,6 +109,8 @@ class ProbedFleet:
         if known.healthy:
             _log.warning("worker %s failed", worker_id)
         known.healthy = False
+        # What comes back at its address may be another engine.
+        known.facts_due_us = 0
 
     async def run(self) -> None:
         """Probe for ever; each worker on its own, so that a slow one delays no other."""
@@ -115,13 +132,13 @@ class ProbedFleet:
         try:
             if worker.kind is EngineKind.SGLANG:
                 await self._read_loads(worker, known)
+                await self._read_facts(worker, known)
             else:
                 await self._get(worker, "/v1/models")
             if not known.healthy:
                 _log.info("worker %s is healthy", worker.id)
             known.healthy = True
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, msgspec.MsgspecError):
-            # ValueError: an address that cannot even be asked for (its name, its encoding).
+        except _FAILURES:
             self.failed(worker.id)
         finally:
             self._probing.discard(worker.id)
@@ -140,12 +157,30 @@ class ProbedFleet:
         known.kv_total_tokens = sum(total) if total else None
         known.reported_at_ms = self._clock.now_ms()
 
+    async def _read_facts(self, worker: Worker, known: _Known) -> None:
+        now_us = self._clock.monotonic_us()
+        if now_us < known.facts_due_us:
+            return
+        try:
+            known.facts = read_server_info(await self._get(worker, "/server_info"))
+        except _FAILURES as error:
+            if not known.healthy:
+                known.facts = NOTHING_KNOWN
+            known.facts_due_us = now_us + FACTS_AGAIN_MS * 1000
+            _warn(worker, known, f"it did not say what it is ({type(error).__name__})")
+            return
+        known.facts_due_us = now_us + FACTS_EVERY_MS * 1000
+        if known.facts.cache_report is False:
+            _warn(worker, known, "cached prompt tokens are not reported (--enable-cache-report)")
+        if known.facts.priority_scheduling is False:
+            _warn(worker, known, "priorities are off (--enable-priority-scheduling)")
+
     async def _get(self, worker: Worker, path: str) -> bytes:
         headers = {"authorization": f"Bearer {worker.api_key}"} if worker.api_key else {}
         async with self._engine.session.get(
             worker.url + path,
             headers=headers,
-            timeout=aiohttp.ClientTimeout(total=3),
+            timeout=aiohttp.ClientTimeout(total=_PROBE_S),
             raise_for_status=True,
         ) as response:
             return await response.read()
@@ -156,3 +191,10 @@ class ProbedFleet:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _warn(worker: Worker, known: _Known, what: str) -> None:
+    """Once a worker."""
+    if what not in known.warned_of:
+        known.warned_of.add(what)
+        _log.warning("worker %s: %s", worker.id, what)

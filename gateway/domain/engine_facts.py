@@ -63,18 +63,31 @@ class EngineFacts:
             return PriorityOrder.LOWEST_FIRST
         return PriorityOrder.HIGHEST_FIRST
 
+    @property
+    def _longest(self) -> int:
+        """SGLang's `max_req_len`."""
+        bound = self.input_bound_tokens
+        return min(
+            (self.context_tokens or _UNBOUNDED) - 1,
+            (self.pool_tokens or _UNBOUNDED) - 1,
+            _UNBOUNDED if bound is None else bound + _INPUT_MARGIN_TOKENS,
+        )
+
+    @property
+    def longest_prompt(self) -> int:
+        """The longest prompt that leaves room for a token. Very large where nothing is known."""
+        bound = self.input_bound_tokens
+        return min(self._longest - 2, _UNBOUNDED if bound is None else bound - 1)
+
     def output_room(self, prompt_tokens: int) -> int:
         """The most output tokens that a request with such a prompt gets; below 1 where the prompt
-        alone is too long. Very large where the engine says nothing of itself."""
-        pool = _UNBOUNDED if self.pool_tokens is None else self.pool_tokens
-        longest = min(self.context_tokens or _UNBOUNDED, pool) - 1
-        if self.input_bound_tokens is not None:
-            if prompt_tokens >= self.input_bound_tokens:
-                return 0
-            longest = min(longest, self.input_bound_tokens + _INPUT_MARGIN_TOKENS)
+        alone is too long. Very large where nothing is known."""
+        if prompt_tokens > self.longest_prompt:
+            return 0
         page = self.page_tokens or 1
         paged_prompt = -(-prompt_tokens // page) * page
-        return min(longest - prompt_tokens - 1, pool - paged_prompt - page - 1)
+        in_pages = (self.pool_tokens or _UNBOUNDED) - paged_prompt - page - 1
+        return min(self._longest - prompt_tokens - 1, in_pages)
 
     def holds(self, need: Need) -> bool:
         """Whether the engine would run such a sequence as asked: neither refused nor cut down."""

@@ -7,6 +7,8 @@ from gateway.domain.scopes import ScopeLimits
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
 from gateway.errors import StoreUnavailable
+from gateway.http.openapi_answers import LiveAnswer
+from gateway.http.openapi_operations import described
 from gateway.serving.condition import Watch
 from gateway.serving.limits_view import Json, use_view
 from gateway.serving.ports import Directory, Fleet, Ledger, LedgerUnavailable
@@ -27,7 +29,7 @@ def live_handler(
         (use,) = await ledger.observe(tenant.id, [scope])
         return {"id": tenant.id, **use_view(use), "sequences_queued": 0}
 
-    @get("/live")
+    @get("/live", opt=described(LiveAnswer))
     async def live() -> Json:
         """Tenants that may hold something, pools, workers, and what is degraded."""
         try:
@@ -64,4 +66,8 @@ def _worker_view(view: WorkerView) -> Json:
         "kv_used_tokens": view.kv_used_tokens,
         "kv_total_tokens": view.kv_total_tokens,
         "load_age_ms": view.load_age_ms,
+        "version": view.engine.version,
+        "cache_report": view.engine.cache_report,
+        "priority_order": view.engine.priority_order,
+        "context_tokens": view.engine.context_tokens,
     }

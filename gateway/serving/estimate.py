@@ -81,7 +81,8 @@ async def estimate(
     room = _room(model, engines, longest if exact else 0)
     if room < 1:
         raise ContextLengthExceeded(
-            f"the prompt has {longest} tokens; {_held(model, engines)} with the output",
+            f"the prompt has {longest} tokens; {_held(model, engines)} with the output, "
+            f"and a prompt has at most {_longest_prompt(model, engines)}",
             param="messages" if request.endpoint == "chat" else "prompt",
         )
     output_cap = _smallest_cap(caller)
@@ -113,6 +114,11 @@ def _room(model: Model, engines: Sequence[EngineFacts], prompt_tokens: int) -> i
     most = max((engine.output_room(prompt_tokens) for engine in engines), default=None)
     context = model.context_tokens - prompt_tokens
     return context if most is None else min(context, most)
+
+
+def _longest_prompt(model: Model, engines: Sequence[EngineFacts]) -> int:
+    most = max((engine.longest_prompt for engine in engines), default=model.context_tokens)
+    return min(model.context_tokens - 1, most)
 
 
 def _held(model: Model, engines: Sequence[EngineFacts]) -> str:

@@ -1,6 +1,7 @@
 from tenant_examples import a_worker
 
-from gateway.domain.routing import eligible, pick
+from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts, Need
+from gateway.domain.routing import eligible, facts_of, pick
 from gateway.domain.worker import WorkerView
 
 
@@ -12,9 +13,10 @@ def a_view(
     in_flight: int = 0,
     running: int | None = None,
     waiting: int | None = None,
+    engine: EngineFacts = NOTHING_KNOWN,
 ) -> WorkerView:
     worker = a_worker(name, draining=draining)
-    return WorkerView(worker, healthy, in_flight, running=running, waiting=waiting)
+    return WorkerView(worker, healthy, in_flight, running=running, waiting=waiting, engine=engine)
 
 
 def names(views: list[WorkerView]) -> list[str]:
@@ -59,3 +61,22 @@ def test_ties_go_by_name() -> None:
     """The same load: always the same worker, in whatever order they come."""
     views = [a_view("b"), a_view("a")]
     assert pick(views) == pick(views[::-1]) == views[1]
+
+
+def test_a_worker_that_cannot_hold_it_is_not_picked() -> None:
+    """Q28: 90 and 20 go to the pool of 1,000, however loaded, never to that of 100, which would cut
+    them down; a worker that says nothing of itself may take it."""
+    small = a_view("small", engine=EngineFacts(pool_tokens=100))
+    large = a_view("large", in_flight=9, engine=EngineFacts(pool_tokens=1000))
+    need = Need(prompt_tokens=90, max_tokens=20)
+    assert names(eligible([small, large], need=need)) == ["large"]
+    assert pick([small, large], need=need) is large
+    assert pick([small], need=need) is None
+    assert pick([small, a_view("silent")], need=need) is not None
+
+
+def test_facts_of_a_worker_that_is_gone_are_none() -> None:
+    """It may leave the directory while its stream is being opened."""
+    known = a_view("a", engine=EngineFacts(version="1"))
+    assert facts_of([known], "a").version == "1"
+    assert facts_of([known], "b") is NOTHING_KNOWN

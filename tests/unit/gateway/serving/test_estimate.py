@@ -1,9 +1,11 @@
 import json
+from collections.abc import Sequence
 
 import pytest
 from memory_ports import FixedTokenizer
 from tenant_examples import a_key, a_model, a_tenant
 
+from gateway.domain.engine_facts import EngineFacts, Need
 from gateway.domain.tenant import Limits
 from gateway.errors import ContextLengthExceeded, InvalidRequest
 from gateway.serving.authenticate import Caller
@@ -16,12 +18,13 @@ async def needs(
     tokens: int | None = 5,
     tenant: Limits | None = None,
     key: Limits | None = None,
+    engines: Sequence[EngineFacts] = (),
     **fields: object,
 ) -> Estimate:
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
     request = read_request("chat", json.dumps(body).encode(), {})
     caller = Caller(a_tenant(tenant), a_key(key))
-    return await estimate(request, a_model(), caller, FixedTokenizer(tokens))
+    return await estimate(request, a_model(), caller, FixedTokenizer(tokens), engines)
 
 
 async def test_a_maximum_is_reserved_for_each_choice() -> None:
@@ -56,6 +59,42 @@ async def test_what_cannot_fit_is_a_400(tokens: int, maximum: int | None, fits: 
     with pytest.raises(ContextLengthExceeded, match="1000") as caught:
         await needs(tokens=tokens, max_tokens=maximum)
     assert caught.value.code == "context_length_exceeded"
+
+
+POOL_500 = EngineFacts(context_tokens=1000, pool_tokens=500, input_bound_tokens=494, page_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "maximum", "fits"),
+    [(5, 493, True), (5, 494, False), (493, 5, True), (494, 1, False)],
+)
+async def test_what_no_engine_can_hold_is_a_400(tokens: int, maximum: int, fits: bool) -> None:
+    """SGLang would cut the maximum down without a word: refused before dispatch, with tokens and
+    room named."""
+    engines = [POOL_500, EngineFacts(pool_tokens=100)]
+    if fits:
+        need = await needs(tokens=tokens, max_tokens=maximum, engines=engines)
+        assert need.need == Need(tokens, maximum)
+        return
+    with pytest.raises(ContextLengthExceeded, match=rf"{tokens} .*a worker of m holds 498 tokens"):
+        await needs(tokens=tokens, max_tokens=maximum, engines=engines)
+
+
+async def test_the_default_maximum_is_what_the_roomiest_engine_holds() -> None:
+    """It is the gateway's own, so nothing of the client's is cut: 450 of 500 leave 48."""
+    engines = [EngineFacts(pool_tokens=460), POOL_500]
+    assert (await needs(tokens=450, engines=engines)).max_tokens == 48
+
+
+async def test_engines_that_say_nothing_bound_nothing() -> None:
+    """Then the model's context does."""
+    engines = [EngineFacts(), POOL_500]
+    assert (await needs(tokens=900, max_tokens=100, engines=engines)).max_tokens == 100
+
+
+async def test_a_prompt_that_nobody_counted_is_routed_anywhere() -> None:
+    """A bound would refuse what may well fit."""
+    assert (await needs(tokens=None, engines=[POOL_500])).need is None
 
 
 async def test_limits_on_prompt_and_output_are_the_narrower_ones() -> None:

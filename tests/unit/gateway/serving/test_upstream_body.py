@@ -8,7 +8,11 @@ from gateway.wire.request import Endpoint, read_request
 
 
 def sent(
-    body: dict[str, object], *, endpoint: Endpoint = "chat", kind: EngineKind = EngineKind.SGLANG
+    body: dict[str, object],
+    *,
+    endpoint: Endpoint = "chat",
+    kind: EngineKind = EngineKind.SGLANG,
+    priority: int | None = None,
 ) -> dict[str, object]:
     request = read_request(endpoint, json.dumps(body).encode(), {})
     raw = upstream_body(
@@ -18,6 +22,7 @@ def sent(
         upstream_id="u" * 36,
         max_tokens=50,
         salt="s",
+        priority=priority,
     )
     decoded: dict[str, object] = json.loads(raw)
     return decoded
@@ -53,6 +58,13 @@ def test_an_openai_server_gets_no_sglang_field() -> None:
     body = sent(CHAT, kind=EngineKind.OPENAI)
     assert set(body) == {"model", "messages", "stream", "stream_options", "max_tokens"}
     assert body["stream_options"] == {"include_usage": True}
+
+
+def test_a_priority_is_sent_where_the_engine_goes_by_it() -> None:
+    """Zero too; none where there is none, and none to a server that is not SGLang."""
+    assert sent(CHAT, priority=0)["priority"] == 0
+    assert "priority" not in sent(CHAT)
+    assert "priority" not in sent(CHAT, priority=1, kind=EngineKind.OPENAI)
 
 
 def test_each_prompt_of_a_list_is_sent_alone() -> None:

@@ -1,0 +1,53 @@
+"""What becomes of a maximum that cannot be had."""
+
+import msgspec
+import pytest
+
+from backend.sglang_http.descriptions import server_info
+from backend.sglang_http.planning import plan_chat
+from backend.sglang_http.refusals import Refused
+from backend.sglang_http.wire import ChatBody, decode
+from backend.simulated.engine import SimulatedEngine
+from backend.simulated.settings import SimulatedSettings
+
+
+def an_engine() -> SimulatedEngine:
+    """The one that was measured: a context of 2,048, a pool of 1,000."""
+    return SimulatedEngine(SimulatedSettings(context_tokens=2048, kv_tokens=1000))
+
+
+async def planned(words: int, maximum: int | None) -> tuple[int, int]:
+    """Prompt tokens and maximum of one chat."""
+    body: dict[str, object] = {"messages": [{"role": "user", "content": "a " * words}]}
+    if maximum is not None:
+        body["max_tokens"] = maximum
+    plan = await plan_chat(decode(msgspec.json.encode(body), ChatBody), an_engine())
+    (sequence,) = plan.sequences
+    return len(sequence.prompt.tokens), sequence.sampling.max_tokens
+
+
+@pytest.mark.parametrize("maximum", [1500, None])
+async def test_what_the_pool_cannot_hold_is_cut_down(maximum: int | None) -> None:
+    """SGLang 0.5.23: prompt and output together two tokens below the pool, without a word."""
+    prompt, limit = await planned(4, maximum)
+    assert prompt + limit == 998
+
+
+async def test_what_fits_is_left_alone() -> None:
+    """To the token."""
+    prompt, _ = await planned(4, 1)
+    assert await planned(4, 998 - prompt) == (prompt, 998 - prompt)
+
+
+async def test_a_prompt_beyond_the_longest_input_is_refused() -> None:
+    """In SGLang's words."""
+    with pytest.raises(Refused, match=r"exceeds the maximum allowed length \(994 tokens\)"):
+        await planned(1200, 1)
+
+
+def test_the_information_tells_these_bounds() -> None:
+    """Under SGLang's names, with the values that the refusals go by."""
+    info = server_info(an_engine())
+    assert (info["context_length"], info["max_total_num_tokens"]) == (2048, 1000)
+    assert (info["max_req_input_len"], info["page_size"]) == (994, 1)
+    assert (info["enable_cache_report"], info["enable_priority_scheduling"]) == (True, False)
