@@ -6,9 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
-from litestar import Litestar, Request, Response, get
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
+from litestar import Litestar, Request, Response
 
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
@@ -26,11 +24,13 @@ from gateway.errors import ModelNotFound, WeirError
 from gateway.http.admin import admin_router
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
+from gateway.http.openapi import document_handler
 from gateway.http.problems import problem_response
 from gateway.http.v1 import MethodNotAllowed, openai_error, v1_handlers
 from gateway.serving.choices import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
+from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.ports import HeldLease, LedgerUnavailable
@@ -193,7 +193,12 @@ def create_app(gateway: Gateway) -> Litestar:
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
         leases=gateway.leases,
         journal=gateway.journal,
-        upstream=Upstream(gateway.engine, gateway.fleet, gateway.clock),
+        upstream=Upstream(
+            gateway.engine,
+            gateway.fleet,
+            gateway.clock,
+            HostedFallback(gateway.directory, gateway.clock),
+        ),
         live=gateway.live,
         clock=gateway.clock,
         policy=Policy(
@@ -220,21 +225,13 @@ def create_app(gateway: Gateway) -> Litestar:
                     live_handler(gateway.directory, gateway.ledger, gateway.fleet, gateway.watch)
                 ],
             ),
-            openapi_document,
+            document_handler(),
         ],
         exception_handlers={Exception: _answer_exception},
         lifespan=[lifespan],
-        openapi_config=OpenAPIConfig(
-            title="Weir", version="0.1.0", path="/schema", render_plugins=[JsonRenderPlugin()]
-        ),
+        openapi_config=None,
         logging_config=None,
     )
-
-
-@get("/openapi.json", include_in_schema=False)
-async def openapi_document(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """The API as an OpenAPI document."""
-    return request.app.openapi_schema.to_schema()
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

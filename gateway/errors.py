@@ -103,6 +103,14 @@ class WorkerUnreachable(WorkerFailed):
     """502: no connection to the engine could be made, or it was dropped before any answer."""
 
 
+class HostedSendRefused(Overloaded):
+    """503: no worker, and the tenant's data may not go to a hosted provider (any more), or whether
+    it may is not known well enough."""
+
+    def __init__(self) -> None:
+        super().__init__("no worker of this model is ready", code="no_worker")
+
+
 class WorkerTimeout(WeirError):
     """504: the engine did not answer in time."""
 

@@ -20,6 +20,7 @@ from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain.admission import Settled
 from gateway.serving.choices import Upstream
 from gateway.serving.completion import Completions, Policy
+from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.wire.request import Endpoint
@@ -37,6 +38,7 @@ class MemoryGateway:
         self.ledger = MemoryLedger(self.clock, ttl_ms=600_000)
         self.journal = MemoryJournal()
         self.fleet = MemoryFleet(self.directory)
+        self.hosted = HostedFallback(self.directory, self.clock)
         self.engine = ScriptedEngine(*scripts)
         self.tokenizer = FixedTokenizer()
         self.leases = Leases(self.ledger, self.clock, renew_ms=2_500)
@@ -59,7 +61,7 @@ class MemoryGateway:
             tokenizer=self.tokenizer,
             leases=self.leases,
             journal=self.journal,
-            upstream=Upstream(self.engine, self.fleet, self.clock),
+            upstream=Upstream(self.engine, self.fleet, self.clock, self.hosted),
             live=self.live,
             clock=self.clock,
             policy=Policy(**{**settings, **policy}),

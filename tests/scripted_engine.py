@@ -34,11 +34,18 @@ class ScriptedStream:
     body: bytes
     script: Sequence[Step]
     after_abort: Sequence[bytes] | None = ABORTED
+    check_send: Callable[[], None] | None = None
+    on_connected: Callable[[], None] = lambda: None
+    provider_request_id: str | None = None
     aborts: int = 0
     closed: bool = False
     _aborted: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self.check_send is not None:
+            await asyncio.sleep(0)
+            self.on_connected()
+            self.check_send()
         for step in self.script:
             await asyncio.sleep(0)
             if isinstance(step, asyncio.Event):
@@ -80,9 +87,22 @@ class ScriptedEngine:
         self.scripts = list(scripts)
         self.after_abort: list[Sequence[bytes] | None] = []
         self.streams: list[ScriptedStream] = []
+        self.on_connected: Callable[[], None] = lambda: None
+        """Called where a stream that is checked before it sends has its connection."""
 
-    def stream(self, worker: Worker, path: str, upstream_id: str, body: bytes) -> ScriptedStream:
-        opened = ScriptedStream(worker, path, upstream_id, body, self.scripts[len(self.streams)])
+    def stream(
+        self,
+        worker: Worker,
+        path: str,
+        upstream_id: str,
+        body: bytes,
+        *,
+        check_send: Callable[[], None] | None = None,
+    ) -> ScriptedStream:
+        opened = ScriptedStream(
+            worker, path, upstream_id, body, self.scripts[len(self.streams)], check_send=check_send
+        )
+        opened.on_connected = self.on_connected
         if len(self.streams) < len(self.after_abort):
             opened.after_abort = self.after_abort[len(self.streams)]
         self.streams.append(opened)

@@ -7,19 +7,25 @@ connection aborts a stream too, but its usage is lost.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import aiohttp
 import msgspec
 
+from gateway.adapters.gated_connector import GatedConnector, opening_with
+from gateway.domain.hosted import HostedTarget
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.errors import WorkerFailed, WorkerUnreachable
 from gateway.serving.ports import EngineRefused
+from gateway.wire.chunk_id import kept_id
 from gateway.wire.sse import DONE, EventTooLong, SseReader
 from gateway.wire.upstream import read_error
 
 _ERROR_BYTES_MAX = 64 * 1024
 _ABORT_AGAIN_S = 0.05
+_KEEPALIVE_S = 2
+"""Less than any server waits (uvicorn, so SGLang: 5 s): a connection that the server is closing
+would fail a request that it never saw."""
 
 
 class HttpEngine:
@@ -35,7 +41,7 @@ class HttpEngine:
         """The pool, made when it is first used (it belongs to the running loop)."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=GatedConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_s),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -43,11 +49,27 @@ class HttpEngine:
         return self._session
 
     def stream(
-        self, worker: Worker, path: str, upstream_id: str, body: bytes
+        self,
+        worker: Worker,
+        path: str,
+        upstream_id: str,
+        body: bytes,
+        *,
+        check_send: Callable[[], None] | None = None,
     ) -> "HttpEngineStream":
-        """A stream that is opened when it is first iterated."""
+        """See the port."""
+        connect_s = self._connect_timeout_s
+        if isinstance(worker, HostedTarget):
+            connect_s = worker.connect_timeout_ms / 1000
         return HttpEngineStream(
-            self.session, worker, path, upstream_id, body, drain_s=self._abort_drain_s
+            self.session,
+            worker,
+            path,
+            upstream_id,
+            body,
+            connect_s=connect_s,
+            drain_s=self._abort_drain_s,
+            check_send=check_send,
         )
 
     async def aclose(self) -> None:
@@ -68,9 +90,13 @@ class HttpEngineStream:
         upstream_id: str,
         body: bytes,
         *,
+        connect_s: float,
         drain_s: float,
+        check_send: Callable[[], None] | None,
     ) -> None:
         self._session = session
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
+        self._check_send = check_send
         self._worker = worker
         self._path = path
         self._upstream_id = upstream_id
@@ -100,14 +126,16 @@ class HttpEngineStream:
     async def _open(self) -> aiohttp.ClientResponse:
         if self._cut:
             raise WorkerFailed("given up before it was sent")
-        self._post = asyncio.ensure_future(
-            self._session.post(
-                self._worker.url + self._path,
-                data=self._body,
-                headers=_headers(self._worker),
-                allow_redirects=False,
+        with opening_with(self._check_send):
+            self._post = asyncio.ensure_future(
+                self._session.post(
+                    self._worker.endpoint(self._path),
+                    data=self._body,
+                    headers=_headers(self._worker),
+                    allow_redirects=False,
+                    timeout=self._timeout,
+                )
             )
-        )
         try:
             self._response = response = await self._post
         except asyncio.CancelledError:
@@ -121,6 +149,12 @@ class HttpEngineStream:
                 raise EngineRefused(response.status, error.message)
             raise WorkerFailed(f"the worker answered {response.status}")
         return response
+
+    @property
+    def provider_request_id(self) -> str | None:
+        """The `x-request-id` of the answer."""
+        response = self._response
+        return None if response is None else kept_id(response.headers.get("x-request-id"))
 
     def abort(self) -> None:
         """See the port. Repeating it changes nothing."""
@@ -167,7 +201,11 @@ class HttpEngineStream:
 
 
 def _headers(worker: Worker) -> dict[str, str]:
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "user-agent": "weir",
+    }
     if worker.api_key:
         headers["authorization"] = f"Bearer {worker.api_key}"
     return headers

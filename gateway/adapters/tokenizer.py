@@ -50,6 +50,8 @@ class WorkerTokenizer:
             async with asyncio.timeout(self._timeout_s), turn:
                 return await self._count(request)
         except TimeoutError:
+            if not eligible(self._fleet.views(request.model)):
+                return None
             raise Overloaded(
                 "the prompt could not be counted in time", code="no_capacity"
             ) from None
@@ -69,7 +71,7 @@ class WorkerTokenizer:
         if worker.api_key:
             headers["authorization"] = f"Bearer {worker.api_key}"
         async with self._engine.session.post(
-            worker.url + "/v1/tokenize",
+            worker.endpoint("/v1/tokenize"),
             data=body,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.errors import WeirError
-from gateway.serving.choices import Choice
+from gateway.serving.choice import Choice
 from gateway.serving.ports import ClientConnection
 from gateway.wire import sse
 from gateway.wire.assembly import ChoiceAssembly, Json, whole_answer

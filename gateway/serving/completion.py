@@ -24,8 +24,10 @@ from gateway.serving.admit import admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
 from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
-from gateway.serving.choices import Choice, ChoiceStreams, Upstream
+from gateway.serving.choice import Choice
+from gateway.serving.choices import ChoiceStreams, Upstream
 from gateway.serving.estimate import Estimate, estimate, fewest_tokens
+from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers
 from gateway.serving.live import LiveRequest, LiveRequests
@@ -72,6 +74,7 @@ class Running:
     lease: HeldLease
     live: LiveRequest
     choices: list[Choice]
+    route: HostedRoute
 
 
 class Completions:
@@ -147,7 +150,8 @@ class Completions:
         )
         request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
         model = usable_model(caller, request.model, self._directory)
-        self._require_worker(model.id)
+        route = HostedRoute(self._upstream.hosted, caller, request)
+        self._require_upstream(route)
         await self._look(caller, request)
         engines = [view.engine for view in routing.eligible(self._upstream.fleet.views(model.id))]
         needs = await estimate(request, model, caller, self._tokenizer, engines)
@@ -158,7 +162,7 @@ class Completions:
         )
         choices = self._choices(arrival, caller, request, needs)
         live = LiveRequest(arrival.connection, self._clock.monotonic_us())
-        running = Running(arrival, request, needs, held.admitted, held.lease, live, choices)
+        running = Running(arrival, request, needs, held.admitted, held.lease, live, choices, route)
         self._live.add(live)
         try:
             await self._run(running, held.uses)
@@ -175,8 +179,9 @@ class Completions:
                 fewest_tokens=fewest_tokens(request),
             )
 
-    def _require_worker(self, model: str) -> None:
-        if not routing.eligible(self._upstream.fleet.views(model)):
+    def _require_upstream(self, route: HostedRoute) -> None:
+        model = route.request.model
+        if not routing.eligible(self._upstream.fleet.views(model)) and route.target() is None:
             raise Overloaded(f"no worker of {model} is ready", code="no_worker")
 
     async def _run(self, running: Running, uses: Sequence[ScopeUse]) -> None:
@@ -185,7 +190,12 @@ class Completions:
         try:
             path = PATHS[running.request.endpoint]
             streams = ChoiceStreams(
-                self._upstream, running.live, running.request.model, path, running.choices
+                self._upstream,
+                running.live,
+                path,
+                running.choices,
+                running.route,
+                max_tokens=running.estimate.max_tokens,
             )
             ending = await relay(streams, running.choices, answer, running.live)
             record = self._usage(running, ending.outcome)

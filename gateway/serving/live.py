@@ -21,6 +21,14 @@ class Stop:
     error: WeirError | None
 
 
+@dataclass(frozen=True)
+class Patience:
+    """How long an upstream is waited for: before its first event, and between two."""
+
+    first_event_us: int
+    stall_us: int
+
+
 class LiveRequest:
     """One admitted request while it runs. The first stop wins and aborts its streams."""
 
@@ -32,6 +40,8 @@ class LiveRequest:
         self.all_finished = False
         """Every choice has its finish reason: only the usage is still to come."""
         self.stopped: Stop | None = None
+        self.patience: Patience | None = None
+        """How long its upstream is waited for, where that is not as configured for workers."""
         self.aborting = False
         """Its streams were asked to abort: their ends without a finish are expected."""
         self._streams: set[UpstreamStream] = set()
@@ -76,8 +86,7 @@ class LiveRequests:
         slow_reader_ms_max: int,
     ) -> None:
         self._clock = clock
-        self._first_event_us = first_event_timeout_ms * 1000
-        self._stall_us = stall_timeout_ms * 1000
+        self._patience = Patience(first_event_timeout_ms * 1000, stall_timeout_ms * 1000)
         self._stream_us_max = stream_ms_max * 1000
         self._slow_reader_us = slow_reader_ms_max * 1000
         self._live: set[LiveRequest] = set()
@@ -143,7 +152,8 @@ class LiveRequests:
             live.stop(
                 Stop(Outcome.TIMED_OUT, WorkerTimeout("the longest duration of a stream is over"))
             )
-        patience_us = self._stall_us if live.saw_event else self._first_event_us
+        patience = live.patience or self._patience
+        patience_us = patience.stall_us if live.saw_event else patience.first_event_us
         if live.all_finished:
             patience_us = min(patience_us, _LATE_USAGE_US)
         if now_us - live.last_event_us > patience_us:

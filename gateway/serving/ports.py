@@ -6,8 +6,8 @@ from typing import Protocol
 
 from billing.domain.usage_record import UsageRecord
 from gateway.domain.admission import Demand, Granted, Refused, Settled
-from gateway.domain.lease import Admitted
 from gateway.domain.hosted import HostedProvider
+from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
@@ -137,6 +137,11 @@ class UpstreamStream(Protocol):
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
+    @property
+    def provider_request_id(self) -> str | None:
+        """What the other side calls this request, once it has answered; None where it does not
+        say."""
+
     def abort(self) -> None:
         """Ask the engine to stop now, also before it has answered. The stream then ends with its
         final usage or, where the engine takes longer than the drain time, is cut (WorkerFailed)."""
@@ -149,8 +154,16 @@ class Engine(Protocol):
     """Opens streams on workers."""
 
     def stream(
-        self, worker: Worker, path: str, upstream_id: str, body: bytes
-    ) -> UpstreamStream: ...
+        self,
+        worker: Worker,
+        path: str,
+        upstream_id: str,
+        body: bytes,
+        *,
+        check_send: Callable[[], None] | None = None,
+    ) -> UpstreamStream:
+        """A stream that is opened when it is first iterated. `check_send` is called once the
+        connection is there and before any byte goes out; what it raises ends the attempt."""
 
 
 class Tokenizer(Protocol):

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from billing.domain.policy import CURRENT_POLICY, is_billable
 from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
+from gateway.domain.hosted import HostedTarget
 from gateway.domain.lease import Admitted
-from gateway.serving.choices import Choice
+from gateway.serving.choice import Choice
 from gateway.wire.assembly import usage_object
-from gateway.wire.upstream import Usage
+from gateway.wire.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
         for choice in choices
         if choice.usage is not None and choice.usage.out_of_range
     }
+    if any(choice.usage is not None and choice.usage.inferred for choice in choices):
+        flags.add("count_inferred")
     prompt = cached = 0
     for index, counted in enumerate(prompt_counts):
         known = _longest([choice for choice in choices if choice.prompt == index])
@@ -57,6 +60,8 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
             prompt += counted or 0
             sources.append(UsageSource.COUNTED)
             flags.add("prompt_unknown" if counted is None else "prompt_counted")
+    if any(choice.cut_short for choice in choices):
+        flags.add("cut_short")
     if reasoning > output:
         flags.add("reasoning_over_output")
         reasoning = output
@@ -105,7 +110,10 @@ def usage_record(
         totals = count(choices, prompt_counts)
     firsts = [c.first_token_us for c in choices if c.first_token_us is not None]
     ttft_us = min(firsts) - arrival_us if firsts else None
-    served = [choice for choice in choices if choice.worker is not None]
+    served = [choice.worker for choice in choices if choice.worker is not None]
+    # Where any choice went to a hosted provider, the tenant's data went there.
+    hosted = [worker for worker in served if isinstance(worker, HostedTarget)]
+    server = (hosted or served or [None])[-1]
     attempts = sorted(
         (attempt for choice in choices for attempt in choice.ended_attempts),
         key=lambda attempt: attempt.attempt,
@@ -134,7 +142,8 @@ def usage_record(
         finish_reason=_finish_reason(choices),
         usage_source=totals.source,
         usage_flags=totals.flags,
-        worker_id=served[-1].worker.id if served and served[-1].worker is not None else None,
+        provider="self" if server is None else server.provider,
+        worker_id=None if server is None else server.id,
         billable=is_billable(outcome, totals.output),
         billing_policy=CURRENT_POLICY,
         attempts=tuple(attempts),

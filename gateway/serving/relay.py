@@ -13,7 +13,8 @@ from gateway.errors import (
     WorkerFailed,
 )
 from gateway.serving.answer import Answer
-from gateway.serving.choices import Choice, ChoiceStreams
+from gateway.serving.choice import Choice
+from gateway.serving.choices import ChoiceStreams
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
 from gateway.telemetry.logs import log_failure

@@ -5,7 +5,9 @@ import hmac
 
 import msgspec
 
+from gateway.domain.hosted import HostedTarget
 from gateway.domain.tenant import CacheIsolation, EngineKind, Tenant, Worker
+from gateway.wire.hosted_body import hosted_body
 from gateway.wire.request import CompletionRequest, RawFields
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -32,6 +34,8 @@ def upstream_body(
     priority: int | None = None,
 ) -> bytes:
     """One choice as one stream: the tenant's fields, and the gateway's own over them."""
+    if isinstance(worker, HostedTarget):
+        return hosted_body(request, target=worker, prompt=prompt, max_tokens=max_tokens)
     options = {"include_usage": True}
     own: dict[str, object] = {
         "model": request.model,

@@ -35,6 +35,10 @@ JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be w
 METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Postgres lacks.")
 UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
+HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", ["provider"])
+HOSTED_ATTEMPTS = Counter(
+    "weir_hosted_attempts_total", "Streams opened at a hosted provider.", ["provider", "outcome"]
+)
 WORKER_HEALTHY = Gauge("weir_worker_healthy", "1 while a worker is healthy.", ["worker"])
 
 

@@ -20,6 +20,9 @@ RawFields = dict[str, msgspec.Raw]
 _NONE = msgspec.Raw(b"")
 _IN_PROMPT = ("tools", "chat_template_kwargs", "suffix")
 
+PROMPTS_MAX = 128
+SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority"})
+
 PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
@@ -266,13 +269,13 @@ def _prompts(asked: ChatBody | CompletionBody, fields: RawFields) -> tuple[msgsp
     assert isinstance(asked, CompletionBody)  # noqa: S101 - the endpoint decided the type
     if isinstance(asked.prompt, str):
         return (fields["prompt"],)
-    if len(asked.prompt) > 128:
-        raise InvalidRequest("at most 128 prompts in one request", param="prompt")
+    if len(asked.prompt) > PROMPTS_MAX:
+        raise InvalidRequest(f"at most {PROMPTS_MAX} prompts in one request", param="prompt")
     return tuple(msgspec.Raw(msgspec.json.encode(prompt)) for prompt in asked.prompt)
 
 
 def _forbids_hosted(headers: Mapping[bytes, bytes]) -> bool:
-    """`x-weir-data-policy` can only tighten: asking for more than the tenant allows has no effect."""
+    """`x-weir-data-policy` can only tighten: what the tenant forbids stays forbidden."""
     header = headers.get(b"x-weir-data-policy", b"").strip().lower()
     if header not in (b"", b"self_hosted_only", b"hosted_allowed"):
         raise InvalidRequest(
@@ -287,7 +290,7 @@ def _asks_batch(asked: _Shared, headers: Mapping[bytes, bytes]) -> bool:
     if header not in (b"", b"batch", b"interactive"):
         raise InvalidRequest("x-weir-class must be interactive or batch", param="x-weir-class")
     tier = asked.service_tier
-    if tier not in (None, "auto", "default", "priority", "flex"):
+    if tier is not None and tier not in SERVICE_TIERS:
         raise InvalidRequest(
             "service_tier must be auto, default, flex or priority", param="service_tier"
         )

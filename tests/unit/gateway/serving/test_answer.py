@@ -9,7 +9,7 @@ from tenant_examples import a_worker
 
 from gateway.errors import InvalidRequest, Overloaded, WeirError, WorkerFailed
 from gateway.serving.answer import StreamAnswer, WholeAnswer, answer_error
-from gateway.serving.choices import Choice
+from gateway.serving.choice import Choice
 from gateway.wire.request import CompletionRequest, Endpoint, read_request
 from gateway.wire.upstream import read_event
 

@@ -1,19 +1,26 @@
 import asyncio
+import json
 from collections.abc import Sequence
 
 import engine_events as events
 import pytest
+from memory_gateway import CHAT
 from memory_ports import MemoryDirectory, MemoryFleet, StandingClock
 from scripted_engine import HANG, RecordingConnection, ScriptedEngine, Step
-from tenant_examples import a_worker
+from tenant_examples import a_key, a_tenant, a_worker
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Worker
 from gateway.errors import Overloaded, WorkerFailed, WorkerUnreachable
-from gateway.serving.choices import Choice, ChoiceStreams, Upstream
+from gateway.serving.authenticate import Caller
+from gateway.serving.choice import Choice
+from gateway.serving.choices import ChoiceStreams, Upstream
+from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
-from gateway.wire.upstream import Event, Usage, read_event
+from gateway.wire.request import read_request
+from gateway.wire.upstream import Event, read_event
+from gateway.wire.usage import Usage
 
 
 def a_choice(index: int = 0) -> Choice:
@@ -26,15 +33,22 @@ def a_choice(index: int = 0) -> Choice:
 class Streams:
     """The streams of some choices on scripted workers."""
 
-    def __init__(self, *scripts: Sequence[Step], workers: int = 1, choices: int = 1) -> None:
+    def __init__(
+        self, *scripts: Sequence[Step], workers: int = 1, choices: int = 1, max_tokens: int = 1
+    ) -> None:
         self.clock = StandingClock()
-        directory = MemoryDirectory(*(a_worker(f"w{i}") for i in range(workers)))
+        self.directory = directory = MemoryDirectory(*(a_worker(f"w{i}") for i in range(workers)))
         self.fleet = MemoryFleet(directory)
         self.engine = ScriptedEngine(*scripts)
         self.choices = [a_choice(index) for index in range(choices)]
         self.live = LiveRequest(RecordingConnection(), self.clock.monotonic_us())
-        upstream = Upstream(self.engine, self.fleet, self.clock)
-        self.streams = ChoiceStreams(upstream, self.live, "m", "/path", self.choices)
+        hosted = HostedFallback(directory, self.clock)
+        upstream = Upstream(self.engine, self.fleet, self.clock, hosted)
+        request = read_request("chat", json.dumps(CHAT).encode(), {})
+        route = HostedRoute(hosted, Caller(a_tenant(), a_key()), request)
+        self.streams = ChoiceStreams(
+            upstream, self.live, "/path", self.choices, route, max_tokens=max_tokens
+        )
 
     async def read(self) -> list[tuple[int, Event]]:
         async with asyncio.timeout(5):

@@ -8,7 +8,7 @@ from billing.domain.policy import CURRENT_POLICY
 from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
 from gateway.domain.lease import Admitted
 from gateway.domain.request_id import request_id
-from gateway.serving.choices import Choice
+from gateway.serving.choice import Choice
 from gateway.serving.record import client_usage, count, usage_record
 from gateway.wire.upstream import read_event
 

@@ -1,0 +1,109 @@
+"""One choice of an answer, and all that was seen of its streams."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from billing.domain.usage_record import Outcome, UsageAttempt
+from gateway.domain.engine_facts import Need
+from gateway.domain.hosted import HostedTarget
+from gateway.domain.tenant import Worker
+from gateway.wire.upstream import Event
+from gateway.wire.usage import Usage
+
+FINISH_REASON_CHARACTERS_MAX = 64
+ABORTED = "abort"
+"""SGLang's finish reason of a stream that was aborted: never an answer."""
+
+
+@dataclass
+class Choice:
+    """One choice of an answer, and all that was seen of its stream."""
+
+    index: int
+    prompt: int
+    body: Callable[[Worker, int], tuple[str, bytes]]
+    """The upstream id and body of an attempt on a worker."""
+    need: Need | None = None
+    """What a worker must be able to hold to take it."""
+    worker: Worker | None = None
+    attempts: int = 0
+    ended_attempts: list[UsageAttempt] = field(default_factory=list)
+    usage: Usage | None = None
+    usage_is_final: bool = False
+    deltas: int = 0
+    finish_reason: str | None = None
+    first_token_us: int | None = None
+    last_token_us: int | None = None
+    gap_us_max: int = 0
+    attempt_started_ms: int = 0
+    provider_request_id: str | None = None
+    cut_short: bool = False
+    """The engine said that the maximum was reached when it was not: it had no room for it."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the engine said how it ended, and that is an answer's end."""
+        return self.finish_reason not in (None, ABORTED) and not self.cut_short
+
+    @property
+    def began(self) -> bool:
+        """Whether the engine took up its prompt, as far as the stream shows."""
+        return self.deltas > 0 or self.finished
+
+    @property
+    def output_tokens(self) -> int:
+        """As the engine said or, where it did not, the deltas seen: a lower bound."""
+        said = self.usage.output_tokens if self.usage is not None else None
+        return self.deltas if said is None else said
+
+    def note(self, event: Event, now_us: int) -> None:
+        """Count an event."""
+        if event.finish_reason is not None:
+            self.finish_reason = event.finish_reason[:FINISH_REASON_CHARACTERS_MAX]
+        if event.usage is not None:
+            self.usage = event.usage
+            self.usage_is_final = not event.has_choice or self.finish_reason is not None
+        if event.has_content:
+            self.deltas += 1
+            if self.first_token_us is None:
+                self.first_token_us = now_us
+            if self.last_token_us is not None:
+                self.gap_us_max = max(self.gap_us_max, now_us - self.last_token_us)
+            self.last_token_us = now_us
+
+    def begin_attempt(self, worker: Worker, now_ms: int) -> None:
+        """A stream is opened on this worker; what an earlier one said counts no more."""
+        self.worker = worker
+        self.attempts += 1
+        self.attempt_started_ms = now_ms
+        self.usage, self.usage_is_final, self.finish_reason = None, False, None
+        self.provider_request_id = None
+
+    def end_attempt(self, outcome: Outcome, now_ms: int, sequence: int) -> None:
+        """Remember how the stream on this worker ended."""
+        if self.worker is None:
+            return
+        usage = self.usage or Usage()
+        prompt_tokens = usage.prompt_tokens or 0
+        cost_pico = None
+        if isinstance(self.worker, HostedTarget) and self.worker.price is not None:
+            cost_pico = self.worker.price.cost_pico(
+                prompt_tokens=prompt_tokens,
+                cached_tokens=usage.cached_tokens or 0,
+                output_tokens=self.output_tokens,
+            )
+        self.ended_attempts.append(
+            UsageAttempt(
+                attempt=sequence,
+                choice=self.index,
+                worker_id=self.worker.id,
+                provider=self.worker.provider,
+                started_at_ms=self.attempt_started_ms,
+                ended_at_ms=now_ms,
+                outcome=outcome,
+                prompt_tokens=prompt_tokens,
+                output_tokens=self.output_tokens,
+                provider_request_id=self.provider_request_id,
+                provider_cost_pico=cost_pico,
+            )
+        )

@@ -1,0 +1,42 @@
+"""What of a request a hosted provider is sent: OpenAI's own fields, none of the gateway's."""
+
+import msgspec
+
+from gateway.domain.hosted import HostedTarget
+from gateway.wire.request import CompletionRequest, RawFields
+
+OPENAI_FIELDS = frozenset({
+    "messages", "prompt", "temperature", "top_p", "frequency_penalty", "presence_penalty", "seed",
+    "stop", "logprobs", "top_logprobs", "tools", "tool_choice", "parallel_tool_calls",
+    "response_format", "reasoning_effort", "suffix",
+})  # fmt: skip
+"""Fields that mean the same at every provider. `logit_bias` is not among them: its keys are tokens
+of our model's vocabulary."""
+
+_NULL = b"null"
+
+
+def can_be_hosted(request: CompletionRequest, target: HostedTarget) -> bool:
+    """Whether the provider understands every field that the tenant set: one left out would change
+    the answer without a word."""
+    known = OPENAI_FIELDS.union(target.extensions)
+    return all(name in known or bytes(raw) == _NULL for name, raw in request.forward.items())
+
+
+def hosted_body(
+    request: CompletionRequest, *, target: HostedTarget, prompt: int, max_tokens: int
+) -> bytes:
+    """One choice as one stream, under the provider's name of the model."""
+    fields: RawFields = {name: raw for name, raw in request.forward.items() if bytes(raw) != _NULL}
+    if request.endpoint == "completions":
+        fields["prompt"] = request.prompts[prompt]
+    limit_field = target.output_limit_field if request.endpoint == "chat" else "max_tokens"
+    own: dict[str, object] = {
+        "model": target.served_name,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        limit_field: max_tokens,
+    }
+    for name, value in own.items():
+        fields[name] = msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.json.encode(fields)
