@@ -1,0 +1,173 @@
+"""Rows: SGLang's extensions through `extra_body`, and what the gateway refuses for every engine."""
+
+from sdk import checks
+from sdk.rows import NoEffect, Passes, Refused, Row
+
+_PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def _image(url: str) -> dict[str, object]:
+    parts = [{"type": "text", "text": "What is it?"}]
+    parts.append({"type": "image_url", "image_url": {"url": url}})  # type: ignore[dict-item]
+    return {"messages": [{"role": "user", "content": parts}]}
+
+
+def _extra(**fields: object) -> dict[str, object]:
+    return {"extra_body": fields}
+
+
+def _everywhere(refused: Refused) -> dict[str, Refused]:
+    return {"local": refused, "simulated": refused, "sglang": refused}
+
+
+ROWS = (
+    Row(
+        "top_k",
+        '`extra_body={"top_k": 1}`: always the likeliest token',
+        {"temperature": 1, **_extra(top_k=1)},
+        simulated=NoEffect("its text is not sampled"),
+        check=checks.same_text,
+        variants=({}, {}),
+        hosted="refused",
+    ),
+    Row(
+        "min_p",
+        '`extra_body={"min_p": 1}`: always the likeliest token',
+        {"temperature": 1, **_extra(min_p=1)},
+        simulated=NoEffect("its text is not sampled"),
+        check=checks.same_text,
+        variants=({}, {}),
+        hosted="refused",
+    ),
+    Row(
+        "regex",
+        '`extra_body={"regex": ...}`',
+        _extra(regex="(yes|no)"),
+        simulated=Refused("regex"),
+        check=checks.matches("yes|no"),
+        hosted="refused",
+    ),
+    Row(
+        "ebnf",
+        '`extra_body={"ebnf": ...}`',
+        _extra(ebnf='root ::= "yes" | "no"'),
+        local=Refused("ebnf"),
+        simulated=Refused("ebnf"),
+        check=checks.matches("yes|no"),
+        hosted="refused",
+    ),
+    Row(
+        "repetition_penalty",
+        '`extra_body={"repetition_penalty": 2}`',
+        {"temperature": 0, "max_tokens": 24, **_extra(repetition_penalty=2)},
+        simulated=Refused("repetition_penalty"),
+        check=checks.differs,
+        variants=({}, {"extra_body": {}}),
+        hosted="refused",
+    ),
+    Row(
+        "min_tokens",
+        '`extra_body={"min_tokens": ...}`',
+        _extra(min_tokens=16),
+        local=Refused("min_tokens"),
+        simulated=Refused("min_tokens"),
+        check=checks.cut_at(16),
+        hosted="refused",
+    ),
+    Row(
+        "stop_token_ids",
+        '`extra_body={"stop_token_ids": [...]}`',
+        _extra(stop_token_ids=[28]),
+        local=Refused("stop_token_ids"),
+        simulated=Refused("stop_token_ids"),
+        hosted="refused",
+    ),
+    Row(
+        "json_schema, completions",
+        '`completions.create(extra_body={"json_schema": ...})`',
+        {"max_tokens": 60, **_extra(json_schema='{"enum": ["big", "small"]}')},
+        simulated=Refused("json_schema"),
+        check=checks.matches('"(big|small)"'),
+        kind="completions",
+        hosted="refused",
+    ),
+    Row(
+        "json_schema, chat",
+        '`chat.completions.create(extra_body={"json_schema": ...})`: use `response_format`',
+        _extra(json_schema='{"enum": ["big", "small"]}'),
+        **_everywhere(Refused("json_schema")),
+        hosted="refused",
+    ),
+    *(
+        Row(
+            f"privileged: {name}",
+            f"`extra_body={{{name!r}: ...}}`".replace("'", '"'),
+            {"extra_body": {name: value}},
+            **_everywhere(Refused(name)),
+            hosted="refused",
+        )
+        for name, value in (
+            ("rid", "mine"),
+            ("priority", 100),
+            ("cache_salt", "theirs"),
+            ("lora_path", "x"),
+            ("ignore_eos", True),
+        )
+    ),
+    Row(
+        "unknown field",
+        "a field that nobody knows",
+        _extra(frobnicate=1),
+        **_everywhere(Refused("frobnicate")),
+        hosted="refused",
+    ),
+    Row(
+        "audio",
+        '`modalities=["text", "audio"]`',
+        {"modalities": ["text", "audio"]},
+        **_everywhere(Refused("modalities")),
+        hosted="refused",
+    ),
+    Row(
+        "best_of",
+        "`completions.create(best_of=3)`",
+        {"best_of": 3},
+        **_everywhere(Refused("best_of")),
+        hosted="refused",
+        kind="completions",
+    ),
+    Row(
+        "max_completion_tokens, completions",
+        '`completions.create(extra_body={"max_completion_tokens": ...})`',
+        _extra(max_completion_tokens=5),
+        **_everywhere(Refused("max_completion_tokens")),
+        hosted="refused",
+        kind="completions",
+    ),
+    Row(
+        "image as data",
+        '`{"type": "image_url", "image_url": {"url": "data:..."}}`',
+        _image(_PIXEL),
+        local=Refused("messages"),
+        simulated=Refused("messages"),
+        sglang=Passes("where the model sees"),
+    ),
+    Row(
+        "image by URL",
+        '`{"type": "image_url", "image_url": {"url": "https://..."}}`',
+        _image("https://example.com/river.png"),
+        **_everywhere(Refused("messages", "invalid_value")),
+        hosted="refused",
+    ),
+    Row(
+        "models.retrieve",
+        "`models.retrieve(model)`",
+        **_everywhere(Refused(None, "not_found", 404)),
+        hosted="refused",
+        kind="model",
+        forms=("whole",),
+    ),
+)
