@@ -197,7 +197,8 @@ class Completions:
                 running.route,
                 max_tokens=running.estimate.max_tokens,
             )
-            ending = await relay(streams, running.choices, answer, running.live)
+            sent = running.request.forward
+            ending = await relay(streams, running.choices, answer, running.live, sent)
             record = self._usage(running, ending.outcome)
             failure = await self._record(record) or ending.failure
             await self._settle(running.lease, record)

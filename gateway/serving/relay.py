@@ -1,23 +1,18 @@
 """From the engines' events to the client's, and how that ended."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome
-from gateway.errors import (
-    ContextLengthExceeded,
-    InvalidRequest,
-    Overloaded,
-    WeirError,
-    WorkerFailed,
-)
+from gateway.errors import WeirError, WorkerFailed
 from gateway.serving.answer import Answer
 from gateway.serving.choice import Choice
 from gateway.serving.choices import ChoiceStreams
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
 from gateway.telemetry.logs import log_failure
+from gateway.wire.refusal import refusal
 from gateway.wire.upstream import Event
 
 _log = logging.getLogger(__name__)
@@ -32,9 +27,14 @@ class Ending:
 
 
 async def relay(
-    streams: ChoiceStreams, choices: Sequence[Choice], answer: Answer, live: LiveRequest
+    streams: ChoiceStreams,
+    choices: Sequence[Choice],
+    answer: Answer,
+    live: LiveRequest,
+    sent: Collection[str] = (),
 ) -> Ending:
-    """Route, read every stream to its end and hand on what comes. Does not raise."""
+    """Route, read every stream to its end and hand on what comes. Does not raise. `sent` are the
+    tenant's fields that went upstream."""
     if live.stopped is not None:
         return Ending(live.stopped.outcome, live.stopped.error)
     broken = False
@@ -48,7 +48,8 @@ async def relay(
     except EngineRefused as error:
         # What other choices have generated is used, so it is no refusal any more.
         began = any(choice.deltas for choice in choices)
-        return Ending(Outcome.WORKER_FAILED if began else Outcome.REFUSED, _refusal(error))
+        told = refusal(error.status, error.message, sent)
+        return Ending(Outcome.WORKER_FAILED if began else Outcome.REFUSED, told)
     except WeirError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - a bug of ours is recorded and logged as ours
@@ -73,13 +74,3 @@ async def _taken(answer: Answer, choice: Choice, data: bytes, event: Event) -> b
         log_failure(_log, error, "an event could not be handed on")
         return False
     return True
-
-
-def _refusal(error: EngineRefused) -> WeirError:
-    """What a tenant is told of an engine's refusal: never the engine's own words, which may hold
-    paths and the prompt."""
-    if error.status in (429, 503):
-        return Overloaded("the engine's queue is full", code="no_capacity")
-    if "context length" in error.message or "maximum allowed length" in error.message:
-        return ContextLengthExceeded("prompt and output do not fit the engine's context")
-    return InvalidRequest("the engine refused the request as invalid")

@@ -3,41 +3,7 @@
 import msgspec
 
 from gateway.wire.request import RawFields
-
-COUNT_MAX = 2**31 - 1
-"""The largest count that a usage record holds."""
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """An engine's count, cumulative within one stream. None is what it did not say; 0 is 0."""
-
-    prompt_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    """Prompt tokens found in the prefix cache."""
-    reasoning_tokens: int = 0
-    """Of the output, spent on reasoning."""
-    out_of_range: bool = False
-    """A count was negative or absurd and has been clamped."""
-
-
-class _PromptDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int | None = None
-
-
-class _CompletionDetails(msgspec.Struct, frozen=True):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, frozen=True):
-    """As engines send it. SGLang puts reasoning tokens at the top."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _CompletionDetails | None = None
-    reasoning_tokens: int | None = None
-
+from gateway.wire.usage import Usage, read_usage
 
 # Raw alone takes any value; in a union with None msgspec lets it take null only.
 _NOTHING = msgspec.Raw(b"null")
@@ -48,11 +14,18 @@ class _Choice(msgspec.Struct, frozen=True):
     delta: dict[str, msgspec.Raw] | None = None
     text: str | None = None
     finish_reason: str | None = None
+    usage: msgspec.Raw = _NOTHING
+    """Moonshot says it here."""
+
+
+class _Groq(msgspec.Struct, frozen=True):
+    usage: msgspec.Raw = _NOTHING
 
 
 class _Chunk(msgspec.Struct, frozen=True):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: msgspec.Raw = _NOTHING
+    x_groq: _Groq | None = None
     error: msgspec.Raw = _NOTHING
     object: str | None = None
 
@@ -87,7 +60,7 @@ def read_event(data: bytes) -> Event:
         chunk = msgspec.json.decode(data, type=_Chunk)
     except (msgspec.DecodeError, RecursionError):
         return Event(error=EngineError(500, ""))
-    usage = None if chunk.usage is None else _understood(chunk.usage)
+    usage = _usage(chunk)
     if bytes(chunk.error) not in _EMPTY:
         return Event(usage=usage, error=read_error(data))
     if chunk.object == "error":
@@ -103,34 +76,21 @@ def read_event(data: bytes) -> Event:
     )
 
 
+def _usage(chunk: _Chunk) -> Usage | None:
+    """From wherever in the chunk it is."""
+    usage = read_usage(chunk.usage)
+    if usage is None and chunk.choices:
+        usage = read_usage(chunk.choices[0].usage)
+    if usage is None and chunk.x_groq is not None:
+        usage = read_usage(chunk.x_groq.usage)
+    return usage
+
+
 def _has_content(delta: dict[str, msgspec.Raw] | None) -> bool:
     """Whatever an engine calls what it generates (content, reasoning, refusal, tool calls...)."""
     return delta is not None and any(
         name != "role" and bytes(value) not in _EMPTY for name, value in delta.items()
     )
-
-
-def _understood(usage: _Usage) -> Usage:
-    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
-    nested = completion.reasoning_tokens if completion is not None else None
-    said = (
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        prompt.cached_tokens if prompt is not None else None,
-        nested or usage.reasoning_tokens or 0,
-    )
-    prompt_tokens, output_tokens, cached_tokens, reasoning_tokens = held = tuple(map(_held, said))
-    return Usage(
-        prompt_tokens,
-        output_tokens,
-        cached_tokens,
-        reasoning_tokens or 0,
-        out_of_range=held != said,
-    )
-
-
-def _held(count: int | None) -> int | None:
-    return None if count is None else min(max(count, 0), COUNT_MAX)
 
 
 def read_error(body: bytes, status: int = 500) -> EngineError:
@@ -168,10 +128,14 @@ class ChunkRewriter:
         fields["model"] = self._model
         if not self._keep_usage:
             fields.pop("usage", None)
-        if index:
+        # Not part of OpenAI's chunk: a provider's own account of it.
+        fields.pop("x_groq", None)
+        if index or b'"usage"' in bytes(fields["choices"]):
             choices = msgspec.json.decode(fields["choices"], type=list[RawFields])
             for choice in choices:
-                choice["index"] = msgspec.Raw(str(index).encode())
+                choice.pop("usage", None)
+                if index:
+                    choice["index"] = msgspec.Raw(str(index).encode())
             fields["choices"] = msgspec.Raw(msgspec.json.encode(choices))
         return msgspec.json.encode(fields)
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from gateway.wire.upstream import ChunkRewriter, Usage, read_error, read_event
+from gateway.wire.upstream import ChunkRewriter, read_error, read_event
+from gateway.wire.usage import Usage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
