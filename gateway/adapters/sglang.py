@@ -204,6 +204,7 @@ def _headers(worker: Worker) -> dict[str, str]:
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream",
+        "accept-encoding": "identity",
         "user-agent": "weir",
     }
     if worker.api_key:

@@ -212,3 +212,32 @@ async def test_a_chunk_that_we_cannot_take_ends_it_cleanly(choices: int, stream:
 
 def _fails(data: bytes) -> None:
     raise RuntimeError("a bug")
+
+
+@FORMS
+@pytest.mark.parametrize("tokens", [49, 1])
+async def test_a_length_that_was_cut_down_is_a_failure(tokens: int, stream: bool) -> None:
+    """INV-14, SGLang 10c: `length` with fewer tokens than asked says that the engine's pool was
+    smaller: no answer, unbilled, and the finish reason never goes out."""
+    script = [events.role(), events.content("a"), events.finish("length"), events.usage(5, tokens)]
+    gateway = MemoryGateway(script)
+    client = await gateway.post(stream=stream)
+    record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
+    assert (record.output_tokens, record.billable) == (tokens, False)
+    assert record.usage_flags == ("cut_short",)
+    assert error_of(client)["code"] == "worker_failed"
+    assert client.status == (200 if stream else 502)
+    assert b'"length"' not in client.sent
+    assert b"[DONE]" not in client.sent
+
+
+@FORMS
+@pytest.mark.parametrize("ending", [[events.usage(5, 50)], [events.usage(5, 51)], []])
+async def test_a_length_as_asked_is_an_answer(ending: list[Step], stream: bool) -> None:
+    """All that was asked for; or the engine never said how many, which is no reason to fail."""
+    script = [events.role(), events.content("a"), events.finish("length"), *ending]
+    gateway = MemoryGateway(script)
+    client = await gateway.post(stream=stream)
+    gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert client.status == 200
+    assert b'"length"' in client.sent
