@@ -119,7 +119,7 @@ class LocalEngine:
         if sampling.max_tokens < 1:
             return "max_tokens must be at least 1 on this worker."
         if sampling.seed is not None and sampling.temperature:
-            return "seed is supported by this worker at temperature 0 only."
+            return "seed is not supported by this worker above temperature 0."
         return None
 
     def submit(self, request: GenerationRequest) -> Generation:

@@ -75,7 +75,6 @@ class Runtime:
         Raises EngineFailure.
         """
         wanted = self._library_request(request)
-        shows_logprobs = request.sampling.top_logprobs is not None
         try:
             # From several threads at once the library can refuse with "Already borrowed".
             with self._calls:
@@ -84,7 +83,7 @@ class Runtime:
                     self._runner.send_chat_completion_request(wanted),
                 )
             for raw in stream:
-                yield _chunk(raw, shows_logprobs=shows_logprobs)
+                yield _chunk(raw, request.sampling.top_logprobs)
         except ValueError as error:
             if str(error).startswith(_INVALID_GRAMMAR):
                 message = "The regex or JSON schema is not valid."
@@ -134,12 +133,12 @@ class Runtime:
         return wanted
 
 
-def _chunk(raw: "mistralrs.ChatCompletionChunkResponse", *, shows_logprobs: bool) -> Chunk:
+def _chunk(raw: "mistralrs.ChatCompletionChunkResponse", top_logprobs: int | None) -> Chunk:
     choice = raw.choices[0]
-    shown = choice.logprobs if shows_logprobs else None
+    shown = None if top_logprobs is None else choice.logprobs
     return Chunk(
         text=choice.delta.content or "",
-        logprob=None if shown is None else _logprob(shown),
+        logprob=None if shown is None else _logprob(shown, top_logprobs or 0),
         finish_reason=choice.finish_reason,
         usage=None if raw.usage is None else _usage(raw.usage),
     )
@@ -151,12 +150,13 @@ def _usage(raw: "mistralrs.Usage") -> Usage:
     return Usage(raw.prompt_tokens, raw.completion_tokens, cached)
 
 
-def _logprob(raw: "mistralrs.ResponseLogprob") -> TokenLogprob:
+def _logprob(raw: "mistralrs.ResponseLogprob", count: int) -> TokenLogprob:
+    # The library hands out more than it was asked for.
     top = tuple(
         TokenLogprob(entry.bytes, list(entry.bytes.encode()), entry.logprob)
         for entry in raw.top_logprobs
         if entry.bytes is not None
-    )
+    )[:count]
     # The library hands out bytes, whatever its stub says.
     spelled = None if raw.bytes is None else list(raw.bytes)
     return TokenLogprob(raw.token, spelled, raw.logprob, top)

@@ -48,22 +48,30 @@ async def plan_chat(body: ChatBody, engine: Engine) -> Plan:
 
 async def plan_completion(body: CompletionBody, engine: Engine) -> Plan:
     """Plan a text completion. Raises Refused."""
-    refuse_unsupported(body, engine.info.honours)
+    # Nothing here answers a text completion with log probabilities.
+    refuse_unsupported(body, engine.info.honours - {"logprobs"})
     prompts = await _encode_prompts(body.prompt, engine)
     asked = COMPLETION_MAX_TOKENS_DEFAULT if body.max_tokens is None else body.max_tokens
     return _plan(body, prompts, asked, engine, None)
 
 
 def plain_messages(messages: Sequence[ChatMessage]) -> list[Message]:
-    """Messages with their text parts joined. Raises Refused for a part that is not text."""
+    """Messages with their text parts joined; a developer's is the system's. Raises Refused for what
+    is not text."""
     plain = []
     for message in messages:
         content = message.content
+        parts = content if isinstance(content, list) else []
+        if (
+            message.tool_calls
+            or message.role in ("tool", "function")
+            or any(part.type != "text" for part in parts)
+        ):
+            raise Refused("Only text in messages is supported by this worker.")
         if isinstance(content, list):
-            if any(part.type != "text" for part in content):
-                raise Refused("Only text content is supported by this worker.")
             content = " ".join(part.text for part in content)
-        plain.append(Message(message.role, content or ""))
+        role = "system" if message.role == "developer" else message.role
+        plain.append(Message(role, content or ""))
     return plain
 
 

@@ -123,6 +123,8 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "logprobs": (None, False),
     "continue_final_message": (None, False),
     "tools": (None, []),
+    "tool_choice": (None, "none", "auto"),
+    "reasoning_effort": (None, "none"),
     "input_ids": (None,),
     "chat_template_kwargs": (None, {}),
     "echo": (None, False),
@@ -140,7 +142,8 @@ def refuse_unsupported(body: SharedFields, honours: frozenset[str]) -> None:
         value = getattr(body, field)
         if isinstance(value, msgspec.Raw):
             value = msgspec.json.decode(value)
-        if value not in neutral:
+        # 0 equals False, and asks for something all the same.
+        if not any(type(value) is type(none) and value == none for none in neutral):
             raise Refused(f"{field} is not supported by this worker.")
     form = body.response_format
     if form is not None and form.type != "text" and "json_schema" not in honours:

@@ -22,6 +22,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
     role: str
     content: str | list[ContentPart] | None = None
+    tool_calls: list[msgspec.Raw] | None = None
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -88,6 +89,8 @@ class ChatBody(SharedFields, frozen=True, kw_only=True):
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     continue_final_message: bool | None = False
     tools: list[msgspec.Raw] | None = None
+    tool_choice: object = None
+    reasoning_effort: object = None
     input_ids: object = None
     chat_template_kwargs: JsonObject | None = None
 

@@ -9,19 +9,20 @@ _SAMPLING = frozenset({
     "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop",
     "logprobs",
     # SGLang's extensions that are the tenant's to use.
-    "top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf", "json_schema",
-    "stop_token_ids", "skip_special_tokens", "no_stop_trim",
+    "top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf", "stop_token_ids",
+    "skip_special_tokens", "no_stop_trim",
 })  # fmt: skip
 
 CHAT_FIELDS = _SAMPLING | {
     "messages", "top_logprobs", "tools", "tool_choice", "parallel_tool_calls", "response_format",
     "reasoning_effort", "separate_reasoning", "stream_reasoning", "chat_template_kwargs",
-    "continue_final_message", "add_generation_prompt",
+    "continue_final_message",
 }  # fmt: skip
 """Chat fields that are passed on as they came."""
 
-COMPLETION_FIELDS = _SAMPLING | {"prompt", "echo", "suffix"}
-"""Completion fields that are passed on as they came."""
+COMPLETION_FIELDS = _SAMPLING | {"prompt", "echo", "suffix", "json_schema"}
+"""Completion fields that are passed on as they came. SGLang's chat has no `json_schema` and would
+drop it unread; there it is `response_format`."""
 
 GATEWAY_FIELDS = frozenset({
     "model", "stream", "stream_options", "n", "best_of", "max_tokens", "max_completion_tokens",

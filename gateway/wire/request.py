@@ -60,7 +60,6 @@ class _Shared(msgspec.Struct, frozen=True):
     repetition_penalty: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     regex: str | None = None
     ebnf: str | None = None
-    json_schema: str | None = None
     stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=2**31)]] | None = None
     skip_special_tokens: bool | None = None
     no_stop_trim: bool | None = None
@@ -89,7 +88,6 @@ class ChatBody(_Shared, frozen=True):
     chat_template_kwargs: dict[str, bool | int | float | str | None] | None = None
     parallel_tool_calls: bool | None = None
     continue_final_message: bool | None = None
-    add_generation_prompt: bool | None = None
     separate_reasoning: bool | None = None
     stream_reasoning: bool | None = None
 
@@ -107,6 +105,7 @@ class CompletionBody(_Shared, frozen=True):
     echo: bool | None = None
     suffix: str | None = None
     best_of: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
+    json_schema: str | None = None
 
     @property
     def prompt_characters(self) -> tuple[int, ...]:
@@ -249,6 +248,8 @@ def _check_messages(asked: ChatBody) -> None:
     for message in asked.messages:
         if isinstance(message.content, list):
             refuse_remote_media(message.content)
+    if asked.top_logprobs is not None and not asked.logprobs:
+        raise InvalidRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
     for name in asked.chat_template_kwargs or ():
         if name not in TEMPLATE_SWITCHES:
             # A template of the tenant's own would be a program that runs on the worker.

@@ -1,12 +1,15 @@
-"""What becomes of a maximum that cannot be had."""
+"""What becomes of a maximum that cannot be had, and of what is no text."""
+
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from backend.sglang_http.descriptions import server_info
-from backend.sglang_http.planning import plan_chat
+from backend.sglang_http.engine import Message
+from backend.sglang_http.planning import plan_chat, plan_completion, plain_messages
 from backend.sglang_http.refusals import Refused
-from backend.sglang_http.wire import ChatBody, decode
+from backend.sglang_http.wire import ChatBody, CompletionBody, decode
 from backend.simulated.engine import SimulatedEngine
 from backend.simulated.settings import SimulatedSettings
 
@@ -51,3 +54,35 @@ def test_the_information_tells_these_bounds() -> None:
     assert (info["context_length"], info["max_total_num_tokens"]) == (2048, 1000)
     assert (info["max_req_input_len"], info["page_size"]) == (994, 1)
     assert (info["enable_cache_report"], info["enable_priority_scheduling"]) == (True, False)
+
+
+TOOL_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "content": "6650 km", "tool_call_id": "c"},
+        {"role": "assistant", "content": None, "tool_calls": [TOOL_CALL]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
+    ],
+)
+def test_messages_that_are_not_text_are_refused(message: dict[str, object]) -> None:
+    """What the template here cannot show the model is not left out of the prompt."""
+    read = decode(msgspec.json.encode({"messages": [message]}), ChatBody)
+    with pytest.raises(Refused, match="Only text in messages"):
+        plain_messages(read.messages)
+
+
+def test_a_developers_message_is_the_systems() -> None:
+    """As SGLang has it for templates that do not know the role."""
+    raw = msgspec.json.encode({"messages": [{"role": "developer", "content": "Be brief."}]})
+    assert plain_messages(decode(raw, ChatBody).messages) == [Message("system", "Be brief.")]
+
+
+async def test_text_completions_have_no_log_probabilities() -> None:
+    """Not even where the engine has them for chats."""
+    engine = an_engine()
+    engine.info = replace(engine.info, honours=engine.info.honours | {"logprobs"})
+    with pytest.raises(Refused, match="logprobs is not supported"):
+        await plan_completion(decode(b'{"prompt":"x","logprobs":1}', CompletionBody), engine)

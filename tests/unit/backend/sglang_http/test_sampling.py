@@ -6,7 +6,7 @@ import pytest
 
 from backend.sglang_http.refusals import Refused
 from backend.sglang_http.sampling import read_sampling, refuse_unsupported
-from backend.sglang_http.wire import ChatBody, decode
+from backend.sglang_http.wire import ChatBody, CompletionBody, decode
 
 
 def body(text: str) -> ChatBody:
@@ -48,6 +48,17 @@ def test_unsupported(field: str) -> None:
 def test_neutral(field: str) -> None:
     """A field that asks for nothing is no reason to refuse."""
     refuse_unsupported(body(field), frozenset())
+
+
+def test_nothing_that_is_asked_for_is_dropped() -> None:
+    """0 log probabilities are more than none, a tool that must be called, effort in reasoning."""
+    for field in ('"tool_choice":"required"', '"reasoning_effort":"low"'):
+        with pytest.raises(Refused, match="is not supported by this worker"):
+            refuse_unsupported(body(field), frozenset())
+    refuse_unsupported(body('"tool_choice":"auto"'), frozenset())
+    text = decode(b'{"prompt":"x","logprobs":0}', CompletionBody)
+    with pytest.raises(Refused, match="logprobs is not supported"):
+        refuse_unsupported(text, frozenset())
 
 
 def test_honoured() -> None:

@@ -32,5 +32,6 @@ def test_what_the_gateway_decides_is_not_passed_on() -> None:
 
 def test_sglangs_sampling_is_the_tenants() -> None:
     """The extensions that are useful to tenants go upstream from both endpoints."""
-    useful = {"top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf", "json_schema"}
+    useful = {"top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf"}
     assert useful | {"stop_token_ids"} <= CHAT_FIELDS & COMPLETION_FIELDS
+    assert {"json_schema", "add_generation_prompt"} & CHAT_FIELDS == set(), "SGLang drops them"

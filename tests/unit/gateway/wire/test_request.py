@@ -265,7 +265,7 @@ def test_a_template_of_the_tenants_own_never_reaches_a_worker(
         {"min_p": 2},
         {"regex": 5},
         {"stop_token_ids": ["x"]},
-        {"json_schema": {}},
+        {"ebnf": {}},
     ],
 )
 def test_an_engines_own_fields_are_checked_before_anything_is_reserved(
@@ -282,3 +282,12 @@ def test_no_prompt_of_a_list_may_be_empty() -> None:
     """As a single one may not."""
     with pytest.raises(InvalidRequest):
         read_request("completions", b'{"model": "m", "prompt": ["a", ""]}', {})
+
+
+def test_alternatives_need_log_probabilities() -> None:
+    """Otherwise an engine would drop the field unread."""
+    assert chat(logprobs=True, top_logprobs=2).forward["top_logprobs"]
+    for without in ({}, {"logprobs": False}):
+        with pytest.raises(InvalidRequest, match="needs logprobs") as refused:
+            chat(top_logprobs=2, **without)
+        assert refused.value.param == "top_logprobs"
