@@ -19,6 +19,8 @@ _TOO_LONG = re.compile(
     r"context length|maximum allowed length|longer than the model|too many tokens|"
     r"max_(completion|new)_tokens is too large|KV memory budget|prompt is too long"
 )
+_UNSUPPORTED = re.compile(r"([a-z_]+) is not supported\b")
+"""How our own engines say that they do not have a field."""
 _ALIASES = {
     "max_new_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -74,6 +76,9 @@ def refusal(status: int, message: str, sent: Collection[str]) -> WeirError:
             "prompt and output do not fit the engine's context",
             param=_first(("messages", "prompt"), sent),
         )
+    unsupported = _UNSUPPORTED.match(message)
+    if unsupported is not None and unsupported[1] in sent:
+        return _unsupported(unsupported[1])
     named = _named(message, sent)
     for pattern, sentence, fields in _KINDS:
         if pattern.search(message):
@@ -82,8 +87,12 @@ def refusal(status: int, message: str, sent: Collection[str]) -> WeirError:
     if named is None:
         return InvalidRequest("the engine refused the request as invalid")
     if "not supported" in message:
-        return UnsupportedParameter(f"{named} is not supported by the model's engine", param=named)
+        return _unsupported(named)
     return InvalidRequest(f"the engine refused the value of {named}", param=named)
+
+
+def _unsupported(field: str) -> UnsupportedParameter:
+    return UnsupportedParameter(f"{field} is not supported by the model's engine", param=field)
 
 
 def _named(message: str, sent: Collection[str]) -> str | None:

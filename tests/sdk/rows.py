@@ -73,14 +73,17 @@ class Row:
         found: Outcome = getattr(self, engine)
         return found
 
-    def calls(self, form: Form, base_url: str, api_key: str, model: str) -> list[Call]:
-        """The row's calls, one a variant."""
+    def calls(
+        self, engine: EngineName, form: Form, base_url: str, api_key: str, model: str
+    ) -> list[Call]:
+        """The row's calls, one a variant; where it is refused, one."""
         if self.kind in ("models", "model"):
             named = {"model": model} if self.kind == "model" else {}
             return [Call(self.kind, named, base_url, api_key)]
         prompt = CHAT if self.kind == "chat" else TEXT
         made = []
-        for variant in self.variants:
+        refused = isinstance(self.outcome(engine), Refused)
+        for variant in self.variants[:1] if refused else self.variants:
             fields = {"model": model, "max_tokens": ASKED_TOKENS, **prompt, **self.fields}
             if form == "stream":
                 fields = {"stream": True, "stream_options": {"include_usage": True}} | fields
@@ -128,5 +131,5 @@ def run_row(
     `base_url` ends in `/v1`. `caller` is the SDK: `python_sdk.call_sync` unless given.
     """
     for form in row.forms if forms is None else forms:
-        calls = row.calls(form, base_url, api_key, model)
+        calls = row.calls(engine_name, form, base_url, api_key, model)
         check_row(row, [caller(call) for call in calls], engine_name)

@@ -19,8 +19,11 @@ def _extra(**fields: object) -> dict[str, object]:
     return {"extra_body": fields}
 
 
-def _everywhere(refused: Refused) -> dict[str, Refused]:
-    return {"local": refused, "simulated": refused, "sglang": refused}
+def _everywhere(
+    param: str | None, code: str = "unsupported_parameter", status: int = 400
+) -> tuple[Refused, Refused, Refused]:
+    refused = Refused(param, code, status)
+    return refused, refused, refused
 
 
 ROWS = (
@@ -98,7 +101,7 @@ ROWS = (
         "json_schema, chat",
         '`chat.completions.create(extra_body={"json_schema": ...})`: use `response_format`',
         _extra(json_schema='{"enum": ["big", "small"]}'),
-        **_everywhere(Refused("json_schema")),
+        *_everywhere("json_schema"),
         hosted="refused",
     ),
     *(
@@ -106,7 +109,7 @@ ROWS = (
             f"privileged: {name}",
             f"`extra_body={{{name!r}: ...}}`".replace("'", '"'),
             {"extra_body": {name: value}},
-            **_everywhere(Refused(name)),
+            *_everywhere(name),
             hosted="refused",
         )
         for name, value in (
@@ -121,21 +124,21 @@ ROWS = (
         "unknown field",
         "a field that nobody knows",
         _extra(frobnicate=1),
-        **_everywhere(Refused("frobnicate")),
+        *_everywhere("frobnicate"),
         hosted="refused",
     ),
     Row(
         "audio",
         '`modalities=["text", "audio"]`',
         {"modalities": ["text", "audio"]},
-        **_everywhere(Refused("modalities")),
+        *_everywhere("modalities"),
         hosted="refused",
     ),
     Row(
         "best_of",
         "`completions.create(best_of=3)`",
         {"best_of": 3},
-        **_everywhere(Refused("best_of")),
+        *_everywhere("best_of"),
         hosted="refused",
         kind="completions",
     ),
@@ -143,7 +146,7 @@ ROWS = (
         "max_completion_tokens, completions",
         '`completions.create(extra_body={"max_completion_tokens": ...})`',
         _extra(max_completion_tokens=5),
-        **_everywhere(Refused("max_completion_tokens")),
+        *_everywhere("max_completion_tokens"),
         hosted="refused",
         kind="completions",
     ),
@@ -151,21 +154,22 @@ ROWS = (
         "image as data",
         '`{"type": "image_url", "image_url": {"url": "data:..."}}`',
         _image(_PIXEL),
-        local=Refused("messages"),
-        simulated=Refused("messages"),
+        local=Refused("messages", "invalid_value"),
+        simulated=Refused("messages", "invalid_value"),
         sglang=Passes("where the model sees"),
     ),
     Row(
         "image by URL",
         '`{"type": "image_url", "image_url": {"url": "https://..."}}`',
         _image("https://example.com/river.png"),
-        **_everywhere(Refused("messages", "invalid_value")),
+        *_everywhere("messages", "invalid_value"),
         hosted="refused",
     ),
     Row(
         "models.retrieve",
         "`models.retrieve(model)`",
-        **_everywhere(Refused(None, "not_found", 404)),
+        {},
+        *_everywhere(None, "not_found", 404),
         hosted="refused",
         kind="model",
         forms=("whole",),

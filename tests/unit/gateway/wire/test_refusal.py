@@ -76,6 +76,10 @@ SGLANG = [
         "logit_bias",
         "is not supported",
     ),
+    *(
+        (f"{field} is not supported by this worker.", "unsupported_parameter", field, "engine")
+        for field in ("tools", "logprobs", "regex", "response_format")
+    ),
     ("It went wrong.", "invalid_value", None, "as invalid"),
     ("temperature and top_p both are odd", "invalid_value", None, "as invalid"),
 ]
