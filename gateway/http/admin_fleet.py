@@ -10,6 +10,8 @@ from gateway.domain.tenant import Model, Worker
 from gateway.http.admin_bodies import DrainBody, ModelBody, WorkerBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 from gateway.http.guards import WRITERS_OPTION
+from gateway.http.openapi_answers import ModelAnswer, Page, WorkerAnswer
+from gateway.http.openapi_operations import described
 
 
 class ModelController(Controller):
@@ -18,7 +20,7 @@ class ModelController(Controller):
     path = "/models"
     tags = ("models",)
 
-    @get()
+    @get(opt=described(Page[ModelAnswer]))
     async def list_models(
         self,
         administration: Verbs,
@@ -29,7 +31,7 @@ class ModelController(Controller):
         page = await administration.list_models(limit, cursor)
         return page_view(page, [model_view(model) for model in page.items])
 
-    @post()
+    @post(opt=described(ModelAnswer, body=ModelBody))
     async def register_model(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a model or change its token counts."""
         body = await read_body(request, ModelBody)
@@ -43,7 +45,7 @@ class WorkerController(Controller):
     path = "/workers"
     tags = ("workers",)
 
-    @get()
+    @get(opt=described(Page[WorkerAnswer]))
     async def list_workers(
         self,
         administration: Verbs,
@@ -54,19 +56,19 @@ class WorkerController(Controller):
         page = await administration.list_workers(limit, cursor)
         return page_view(page, [worker_view(worker) for worker in page.items])
 
-    @post()
+    @post(opt=described(WorkerAnswer, body=WorkerBody))
     async def register_worker(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a worker or change it."""
         body = await read_body(request, WorkerBody)
         worker = Worker(**msgspec.structs.asdict(body))
         return worker_view(await administration.register_worker(actor_of(request), worker))
 
-    @get("/{worker_id:str}")
+    @get("/{worker_id:str}", opt=described(WorkerAnswer))
     async def get_worker(self, administration: Verbs, worker_id: FromPath[str]) -> View:
         """One worker."""
         return worker_view(await administration.get_worker(worker_id))
 
-    @delete("/{worker_id:str}")
+    @delete("/{worker_id:str}", opt=described())
     async def remove_worker(
         self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]
     ) -> None:
@@ -76,7 +78,10 @@ class WorkerController(Controller):
     @post(
         "/{worker_id:str}/drain",
         status_code=200,
-        opt={WRITERS_OPTION: frozenset({Role.ADMIN, Role.OPERATOR})},
+        opt={
+            WRITERS_OPTION: frozenset({Role.ADMIN, Role.OPERATOR}),
+            **described(WorkerAnswer, body=DrainBody, body_required=False),
+        },
     )
     async def drain_worker(
         self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]

@@ -9,6 +9,8 @@ from gateway.administration.views import View, key_view
 from gateway.domain.tenant import Limits
 from gateway.http.admin_bodies import RotationBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer
+from gateway.http.openapi_operations import described
 
 
 class KeyController(Controller):
@@ -17,19 +19,19 @@ class KeyController(Controller):
     path = "/keys/{key_id:str}"
     tags = ("keys",)
 
-    @get()
+    @get(opt=described(KeyAnswer))
     async def get_key(self, administration: Verbs, key_id: FromPath[str]) -> View:
         """One key, revoked or not, without its secret."""
         return key_view(await administration.get_key(key_id))
 
-    @delete()
+    @delete(opt=described())
     async def revoke_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> None:
         """Revoke a key for good; every gateway refuses it within a second."""
         await administration.revoke_key(actor_of(request), key_id)
 
-    @post("/rotate")
+    @post("/rotate", opt=described(NewKeyAnswer, body=RotationBody, body_required=False))
     async def rotate_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> View:
@@ -41,12 +43,12 @@ class KeyController(Controller):
         )
         return key_view(key, secret=secret)
 
-    @get("/limits")
+    @get("/limits", opt=described(Limits))
     async def get_limits(self, administration: Verbs, key_id: FromPath[str]) -> Limits:
         """A key's own limits, in the form that PUT takes."""
         return await administration.get_key_limits(key_id)
 
-    @put("/limits")
+    @put("/limits", opt=described(Limits, body=Limits))
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> Limits:

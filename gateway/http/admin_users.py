@@ -14,6 +14,8 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.openapi_answers import AuditAnswer, NewTokenAnswer, Page, UserAnswer
+from gateway.http.openapi_operations import described
 
 
 class UserController(Controller):
@@ -22,7 +24,7 @@ class UserController(Controller):
     path = "/users"
     tags = ("users",)
 
-    @get()
+    @get(opt=described(Page[UserAnswer]))
     async def list_users(
         self,
         administration: Verbs,
@@ -33,7 +35,7 @@ class UserController(Controller):
         page = await administration.list_users(limit, cursor)
         return page_view(page, [user_view(user) for user in page.items])
 
-    @post()
+    @post(opt=described(UserAnswer, body=UserBody))
     async def create_user(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a user."""
         body = await read_body(request, UserBody)
@@ -42,12 +44,12 @@ class UserController(Controller):
         )
         return user_view(user)
 
-    @get("/{user_id:str}")
+    @get("/{user_id:str}", opt=described(UserAnswer))
     async def get_user(self, administration: Verbs, user_id: FromPath[str]) -> View:
         """One user."""
         return user_view(await administration.get_user(user_id))
 
-    @patch("/{user_id:str}")
+    @patch("/{user_id:str}", opt=described(UserAnswer, body=UserChanges))
     async def update_user(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
@@ -62,7 +64,7 @@ class UserController(Controller):
         )
         return user_view(updated)
 
-    @post("/{user_id:str}/tokens")
+    @post("/{user_id:str}/tokens", opt=described(NewTokenAnswer, body=TokenBody))
     async def issue_token(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
@@ -77,7 +79,7 @@ class UserController(Controller):
         )
         return {"user_id": user.id, "name": body.name.strip(), "token": token}
 
-    @delete("/{user_id:str}/tokens/{name:str}")
+    @delete("/{user_id:str}/tokens/{name:str}", opt=described())
     async def revoke_token(
         self,
         request: AdminRequest,
@@ -96,7 +98,7 @@ class AuditController(Controller):
     path = "/audit"
     tags = ("audit",)
 
-    @get()
+    @get(opt=described(Page[AuditAnswer]))
     async def list_audit(
         self,
         administration: Verbs,

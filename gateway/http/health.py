@@ -6,6 +6,8 @@ from litestar import Response, get
 from litestar.types import ControllerRouterHandler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from gateway.http.openapi_answers import HealthAnswer, ReadinessAnswer
+from gateway.http.openapi_operations import described
 from gateway.serving.condition import Condition
 
 
@@ -14,12 +16,12 @@ def health_handlers(
 ) -> list[ControllerRouterHandler]:
     """The three handlers. `condition` is what is degraded now."""
 
-    @get("/healthz", include_in_schema=False)
+    @get("/healthz", opt=described(HealthAnswer))
     async def healthz() -> dict[str, str]:
         """The process lives."""
         return {"status": "ok"}
 
-    @get("/readyz", include_in_schema=False)
+    @get("/readyz", opt=described(ReadinessAnswer, statuses={503: "Requests are not served."}))
     async def readyz() -> Response[dict[str, object]]:
         """200 where requests are served, 503 where they are not; names what is degraded."""
         now = condition()
@@ -29,7 +31,7 @@ def health_handlers(
             status_code=503 if now.unready else 200,
         )
 
-    @get("/metrics", include_in_schema=False)
+    @get("/metrics", opt=described(media_type="text/plain"))
     async def metrics() -> Response[bytes]:
         """Prometheus' text format."""
         refresh_gauges()

@@ -16,6 +16,13 @@ from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
 from gateway.http.connection import AsgiConnection
+from gateway.http.openapi_operations import described
+from gateway.http.openapi_v1 import (
+    ChatAnswer,
+    CompletionAnswer,
+    LimitsAnswer,
+    ModelsAnswer,
+)
 from gateway.serving.answer import answer_error
 from gateway.serving.authenticate import Caller, authenticate, usable_models
 from gateway.serving.completion import Completions
@@ -23,7 +30,13 @@ from gateway.serving.limits_view import limits_view
 from gateway.serving.ports import Clock, Directory, Ledger
 from gateway.settings import Settings
 from gateway.wire.error_body import error_json, retry_headers
-from gateway.wire.request import Endpoint
+from gateway.wire.request import BODIES, Endpoint
+
+ANSWERS: dict[Endpoint, type] = {"chat": ChatAnswer, "completions": CompletionAnswer}
+SUMMARIES: dict[Endpoint, str] = {
+    "chat": "A chat completion, whole or as a stream of events.",
+    "completions": "Completions of one prompt or a list of them, whole or as a stream of events.",
+}
 
 
 class MethodNotAllowed(WeirError):
@@ -61,7 +74,14 @@ def completion_handler(
 ) -> ASGIRouteHandler:
     """The ASGI handler of one of the streaming endpoints."""
 
-    @asgi(path, copy_scope=False)
+    operation = described(
+        ANSWERS[endpoint],
+        body=BODIES[endpoint],
+        name=f"create_{endpoint}",
+        summary=SUMMARIES[endpoint],
+    )
+
+    @asgi(path, copy_scope=False, opt=operation)
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         connection = AsgiConnection(
             scope,
@@ -103,13 +123,13 @@ def v1_handlers(
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
 
-    @get("/v1/models", after_request=_with_id)
+    @get("/v1/models", after_request=_with_id, opt=described(ModelsAnswer))
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
         """The models that the key may use."""
         models = [_model_view(model.id) for model in usable_models(caller_of(request), directory)]
         return {"object": "list", "data": models}
 
-    @get("/v1/limits", after_request=_with_id)
+    @get("/v1/limits", after_request=_with_id, opt=described(LimitsAnswer))
     async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
         """Limits and use now."""
         return await limits_view(caller_of(request), ledger)
