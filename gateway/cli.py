@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "limit": ("gateway.commands.limit:limit", "Limits of tenants and keys."),
     "model": ("gateway.commands.model:model", "Models."),
     "worker": ("gateway.commands.worker:worker", "Workers."),
+    "hosted": ("gateway.commands.hosted:hosted", "Hosted providers, the fallback."),
     "user": ("gateway.commands.user:user", "Users and their tokens."),
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),

@@ -1,4 +1,4 @@
-"""Tenants, keys, models and workers in a gateway's memory, a fraction of a second behind Postgres.
+"""The directory in a gateway's memory, a fraction of a second behind Postgres.
 
 Everything is loaded at the start. Then one small query asks for the highest `changed`; what is
 above the last seen is fetched. Writers commit in the order of `changed`, so nothing is skipped.

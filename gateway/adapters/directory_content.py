@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from sqlalchemy import Row
 
 from gateway.adapters.directory_queries import DirectoryRows
-from gateway.adapters.directory_rows import key_from, model_from, tenant_from, worker_from
+from gateway.adapters.directory_rows import (
+    hosted_provider_from,
+    key_from,
+    model_from,
+    tenant_from,
+    worker_from,
+)
 from gateway.adapters.revocations import Revocation
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
@@ -31,22 +37,23 @@ class DirectoryChange:
     whole: bool = False
     tenants: list[Tenant] = field(default_factory=list)
     keys: list[ApiKey] = field(default_factory=list)
-    models_or_workers: bool = False
+    fleet: bool = False
+    """Models, workers or hosted providers."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
-        return not (self.whole or self.tenants or self.keys or self.models_or_workers)
+        return not (self.whole or self.tenants or self.keys or self.fleet)
 
     def take(self, later: "DirectoryChange") -> None:
         """Add what a later batch of the same look found."""
         self.tenants.extend(later.tenants)
         self.keys.extend(later.keys)
-        self.models_or_workers |= later.models_or_workers
+        self.fleet |= later.fleet
 
 
 class DirectoryContent:
-    """What a gateway knows of tenants, keys, models and workers."""
+    """What a gateway knows of tenants, keys, models, workers and hosted providers."""
 
     def __init__(self, earlier: "DirectoryContent | None" = None) -> None:
         """Empty, but for the revocations that `earlier` knows: they hold against older rows."""
@@ -72,15 +79,17 @@ class DirectoryContent:
         if len(self._known_limits) > KNOWN_LIMITS_MAX:
             self._known_limits.clear()
         for row in rows.models:
-            _put(self.models, row, model_from)
+            _put(self.models, row.id, row, model_from)
         for row in rows.workers:
-            _put(self.workers, row, worker_from)
+            _put(self.workers, row.id, row, worker_from)
+        for row in rows.providers:
+            _put(self.providers, row.name, row, hosted_provider_from)
         tenants = [self._put_tenant(row) for row in rows.tenants]
         keys = [self._put_key(row) for row in rows.keys]
         return DirectoryChange(
             tenants=[tenant for tenant in tenants if tenant is not None],
             keys=[key for key in keys if key is not None],
-            models_or_workers=bool(rows.models or rows.workers),
+            fleet=bool(rows.models or rows.workers or rows.providers),
         )
 
     def revoke(
@@ -160,11 +169,13 @@ def _revoked(key: ApiKey, revocation: Revocation) -> ApiKey:
     return replace(key, revoked_at_ms=key.revoked_at_ms or revocation.at_ms)
 
 
-def _put(values: dict[str, Value], row: Row[Any], read: Callable[[Row[Any]], Value]) -> None:
-    values.pop(row.id, None)
+def _put(
+    values: dict[str, Value], subject: str, row: Row[Any], read: Callable[[Row[Any]], Value]
+) -> None:
+    values.pop(subject, None)
     if row.removed_at is not None:
         return
     try:
-        values[row.id] = read(row)
+        values[subject] = read(row)
     except (msgspec.ValidationError, ValueError):
-        logger.exception("directory: %s cannot be read and is left out", row.id)
+        logger.exception("directory: %s cannot be read and is left out", subject)

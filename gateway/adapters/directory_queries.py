@@ -9,12 +9,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
 from gateway.adapters.directory_rows import (
+    HOSTED_COLUMNS,
     KEY_COLUMNS,
     MODEL_COLUMNS,
     TENANT_COLUMNS,
     WORKER_COLUMNS,
 )
-from gateway.adapters.tables import DIRECTORY_TABLES, api_key, model, tenant, worker
+from gateway.adapters.tables import (
+    DIRECTORY_TABLES,
+    api_key,
+    hosted_provider,
+    model,
+    tenant,
+    worker,
+)
 
 BATCH_ROWS = 100
 """Rows taken at once: a whole load must not hold up the streams of a gateway that serves."""
@@ -30,6 +38,7 @@ class DirectoryRows:
     keys: Rows = field(default_factory=list)
     models: Rows = field(default_factory=list)
     workers: Rows = field(default_factory=list)
+    providers: Rows = field(default_factory=list)
 
 
 _NEWEST = func.greatest(
@@ -60,6 +69,8 @@ async def changed_rows(
         yield DirectoryRows(models=rows)
     async for rows in _batches(db, worker, WORKER_COLUMNS, after, newest):
         yield DirectoryRows(workers=rows)
+    async for rows in _batches(db, hosted_provider, HOSTED_COLUMNS, after, newest):
+        yield DirectoryRows(providers=rows)
     async for rows in _batches(db, tenant, TENANT_COLUMNS, after, newest):
         yield DirectoryRows(tenants=rows)
     async for rows in _batches(db, api_key, KEY_COLUMNS, after, newest):

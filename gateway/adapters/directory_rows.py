@@ -6,8 +6,17 @@ import msgspec
 from sqlalchemy import Row, Text, cast
 from sqlalchemy.sql.elements import ColumnElement
 
-from gateway.adapters.tables import api_key, app_user, audit_log, model, tenant, worker
+from gateway.adapters.tables import (
+    api_key,
+    app_user,
+    audit_log,
+    hosted_provider,
+    model,
+    tenant,
+    worker,
+)
 from gateway.domain.account import AuditEntry, Role, User
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.instants import ms_of
 from gateway.domain.tenant import (
     ApiKey,
@@ -40,6 +49,7 @@ KEY_COLUMNS: tuple[ColumnElement[Any], ...] = (
 )
 MODEL_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(model.c)
 WORKER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(worker.c)
+HOSTED_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(hosted_provider.c)
 USER_COLUMNS: tuple[ColumnElement[Any], ...] = (
     app_user.c.id,
     app_user.c.email,
@@ -105,6 +115,12 @@ def worker_from(row: Row[Any]) -> Worker:
         api_key=row.api_key,
         draining=row.draining,
     )
+
+
+def hosted_provider_from(row: Row[Any]) -> HostedProvider:
+    """The hosted provider of a row of HOSTED_COLUMNS."""
+    fields = {name: getattr(row, name) for name in HostedProvider.__struct_fields__}
+    return msgspec.convert(fields, HostedProvider)
 
 
 def user_from(row: Row[Any]) -> User:

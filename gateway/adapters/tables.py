@@ -1,6 +1,6 @@
-"""The directory's tables: tenants, keys, models, workers, users and the audit log.
+"""The directory's tables: tenants, keys, models, workers, hosted providers, users, the audit log.
 
-What the tables promise beyond their columns lives in migration 0001 as triggers: `changed` grows
+What the tables promise beyond their columns lives in the migrations as triggers: `changed` grows
 in the order of commits, `limits_version` grows with each change of its limits, directory rows are
 never deleted, and the audit log is append-only.
 """
@@ -117,6 +117,26 @@ worker = Table(
     _created_at(),
 )
 
+hosted_provider = Table(
+    "hosted_provider",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("api_key", Text),
+    Column("models", JSONB, nullable=False),
+    Column("rank", Integer, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("connect_timeout_ms", Integer, nullable=False),
+    Column("first_event_timeout_ms", Integer, nullable=False),
+    Column("stall_timeout_ms", Integer, nullable=False),
+    Column("output_limit_field", Text, nullable=False),
+    Column("extensions", ARRAY(Text), nullable=False),
+    Column("removed_at", DateTime(timezone=True)),
+    _changed(),
+    _created_at(),
+    CheckConstraint("removed_at IS NULL OR api_key IS NULL", name="removed"),
+)
+
 app_user = Table(
     "app_user",
     metadata,
@@ -156,5 +176,5 @@ audit_log = Table(
     Index("audit_log_subject_kind_subject_id_id_idx", "subject_kind", "subject_id", "id"),
 )
 
-DIRECTORY_TABLES = (tenant, api_key, model, worker)
+DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider)
 """What gateways hold in memory and follow by `changed`."""

@@ -1,4 +1,5 @@
-"""Administration of tenants, keys, limits, models, workers and users: verbs without a transport.
+"""Administration: verbs without a transport, on tenants, keys, limits, models, workers, hosted
+providers and users.
 
 Owns: what may be written, one transaction and one audit row for each change, revocations.
 Does not own: who may call a verb (the HTTP guards do), nor how answers look.
@@ -10,6 +11,7 @@ the change, and Unprocessable naming the field that cannot be accepted.
 
 from gateway.administration.audit import AuditFilters, AuditVerbs
 from gateway.administration.fleet import FleetVerbs
+from gateway.administration.hosted import HostedVerbs
 from gateway.administration.keys import KeyVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
@@ -19,5 +21,7 @@ from gateway.administration.users import UserVerbs
 __all__ = ["Administration", "AuditFilters", "Page"]
 
 
-class Administration(TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, UserVerbs, AuditVerbs):
+class Administration(
+    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, UserVerbs, AuditVerbs
+):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

@@ -4,7 +4,7 @@ import ipaddress
 import re
 import zoneinfo
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from gateway.domain.currency import CURRENCY_EXPONENTS
 from gateway.domain.tenant import Model, Worker
@@ -16,6 +16,7 @@ HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,126}")
 ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
+URL = re.compile(r"[!-~]{1,2048}")
 EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
 PASSWORD_CHARACTERS_MIN = 12
 PASSWORD_CHARACTERS_MAX = 1024
@@ -92,25 +93,31 @@ def is_host(name: str) -> bool:
     return len(name) <= 253 and all(HOST_LABEL.fullmatch(label) for label in name.split("."))
 
 
-def check_worker(worker: Worker) -> Worker:
-    """A worker that can be reached by HTTP; `url` carries neither `/v1` nor a query."""
-    if not WORKER_ID.fullmatch(worker.id):
-        raise _wrong("id", "1 to 127 of letters, digits and . _ : -")
+def check_address(url: str, *, field: str = "url") -> SplitResult:
+    """An address that can be reached by HTTP, in its parts: nothing in it but scheme, host, port
+    and path."""
     try:
-        parts = urlsplit(worker.url)
+        parts = urlsplit(url)
         reachable = (
-            parts.scheme in ("http", "https")
+            URL.fullmatch(url)  # urlsplit leaves out what it does not like, such as a line's end
+            and parts.scheme in ("http", "https")
             and parts.port != 0
-            and len(worker.url) <= 2048
             and is_host(parts.hostname or "")
         )
     except ValueError:
         reachable = False
     if not reachable:
-        raise _wrong("url", "an http:// or https:// address")
-    if parts.query or parts.fragment or parts.username or parts.password:
-        raise _wrong("url", "an address without query, fragment or credentials")
-    if parts.path.rstrip("/").endswith("/v1"):
+        raise _wrong(field, "an http:// or https:// address")
+    if "?" in url or "#" in url or "@" in parts.netloc:
+        raise _wrong(field, "an address without query, fragment or credentials")
+    return parts
+
+
+def check_worker(worker: Worker) -> Worker:
+    """A worker that can be reached by HTTP; `url` carries neither `/v1` nor a query."""
+    if not WORKER_ID.fullmatch(worker.id):
+        raise _wrong("id", "1 to 127 of letters, digits and . _ : -")
+    if check_address(worker.url).path.rstrip("/").endswith("/v1"):
         raise _wrong("url", "the worker's base address, without /v1")
     if not ENGINE_NAME.fullmatch(worker.engine):
         raise _wrong("engine", "1 to 63 of a-z, 0-9, - and _")

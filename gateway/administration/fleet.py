@@ -113,13 +113,13 @@ class FleetVerbs(Store):
 
     @verb
     async def remove_worker(self, actor: str, worker_id: str) -> None:
-        """Forget a worker; gateways send it nothing from within a second on."""
+        """Forget a worker and its key; gateways send it nothing from within a second on."""
         async with self._changing(actor) as change:
             before = await existing_worker(change.db, worker_id)
             await change.db.execute(
                 update(worker_table)
                 .where(worker_table.c.id == worker_id)
-                .values(removed_at=func.now())
+                .values(removed_at=func.now(), api_key=None)
             )
             await _audit_worker(change, "worker.remove", before, None)
 

@@ -1,8 +1,11 @@
 """What the audit log shows of a subject: everything that can be changed, no secret, no digest."""
 
 import msgspec
+from msgspec.structs import replace
 
+from gateway.administration.views import hosted_view, tenant_limits
 from gateway.domain.account import User
+from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
 
 Image = dict[str, object]
@@ -10,7 +13,7 @@ Image = dict[str, object]
 
 def tenant_image(tenant: Tenant) -> Image:
     """A tenant but for its version, which only says that something changed."""
-    return _without(tenant, "limits_version")
+    return _without(replace(tenant, limits=tenant_limits(tenant.limits)), "limits_version")
 
 
 def key_image(key: ApiKey) -> Image:
@@ -31,6 +34,11 @@ def model_image(model: Model) -> Image:
 def worker_image(worker: Worker) -> Image:
     """A worker; of its API key only whether there is one."""
     return {**_without(worker, "api_key"), "has_api_key": worker.api_key is not None}
+
+
+def hosted_image(provider: HostedProvider) -> Image:
+    """A hosted provider as the API shows it; of its API key only whether there is one."""
+    return hosted_view(provider)
 
 
 def user_image(user: User) -> Image:

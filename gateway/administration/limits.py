@@ -12,6 +12,7 @@ from gateway.administration.images import limits_image
 from gateway.administration.keys import existing_key
 from gateway.administration.store import Store, verb
 from gateway.administration.tenants import existing_tenant
+from gateway.administration.views import tenant_limits
 from gateway.domain.limits_check import changed_limits, limits_from
 from gateway.domain.tenant import ApiKey, Limits, Tenant
 
@@ -42,9 +43,9 @@ class LimitVerbs(Store):
 
     @verb
     async def get_tenant_limits(self, tenant_id: str) -> Limits:
-        """A tenant's limits."""
+        """A tenant's limits as they hold, its data policy said in any case."""
         async with self._reading() as db:
-            return (await existing_tenant(db, tenant_id)).limits
+            return tenant_limits((await existing_tenant(db, tenant_id)).limits)
 
     async def put_key_limits(
         self, actor: str, key_id: str, limits: Limits | Mapping[str, object]
@@ -75,7 +76,7 @@ class LimitVerbs(Store):
         async with self._changing(actor) as change:
             before = await existing_tenant(change.db, tenant_id)
             revised = revise(before.limits, await known_models(change.db))
-            if revised == before.limits:
+            if tenant_limits(revised) == tenant_limits(before.limits):
                 return before
             row = await change.db.execute(
                 update(tenant)
@@ -88,8 +89,8 @@ class LimitVerbs(Store):
                 "tenant.limits",
                 "tenant",
                 tenant_id,
-                before=limits_image(before.limits),
-                after=limits_image(after.limits),
+                before=limits_image(tenant_limits(before.limits)),
+                after=limits_image(tenant_limits(after.limits)),
             )
         return after
 

@@ -4,12 +4,21 @@ from typing import Any
 
 import msgspec
 
+from gateway.administration.hosted_prices import show_price
 from gateway.administration.pages import Page
 from gateway.domain.account import AuditEntry, User
+from gateway.domain.hosted import HostedPrice, HostedProvider
 from gateway.domain.instants import shown
-from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
+from gateway.domain.tenant import ApiKey, DataPolicy, Limits, Model, Tenant, Worker
 
 View = dict[str, Any]
+
+
+def tenant_limits(limits: Limits) -> Limits:
+    """A tenant's limits as they hold: where none is stored its data policy is the strict one. A
+    key's stay as they are: None there means that its tenant's holds."""
+    policy = limits.data_policy or DataPolicy.SELF_HOSTED_ONLY
+    return msgspec.structs.replace(limits, data_policy=policy)
 
 
 def tenant_view(tenant: Tenant) -> View:
@@ -21,7 +30,7 @@ def tenant_view(tenant: Tenant) -> View:
         "currency": tenant.currency,
         "time_zone": tenant.time_zone,
         "billing_profile": msgspec.to_builtins(tenant.billing_profile),
-        "limits": msgspec.to_builtins(tenant.limits),
+        "limits": msgspec.to_builtins(tenant_limits(tenant.limits)),
         "limits_version": tenant.limits_version,
     }
 
@@ -57,6 +66,29 @@ def worker_view(worker: Worker) -> View:
     view: View = msgspec.to_builtins(worker)
     del view["api_key"]
     return {**view, "has_api_key": worker.api_key is not None}
+
+
+def hosted_view(provider: HostedProvider) -> View:
+    """A hosted provider, prices in USD per million tokens; of its API key only whether there is
+    one."""
+    view: View = msgspec.to_builtins(provider)
+    del view["api_key"]
+    view["models"] = {
+        ours: {"name": theirs.name, "price": _price_view(theirs.price)}
+        for ours, theirs in provider.models.items()
+    }
+    return {**view, "has_api_key": provider.api_key is not None}
+
+
+def _price_view(price: HostedPrice | None) -> View | None:
+    if price is None:
+        return None
+    cached = price.cached_input
+    return {
+        "input": show_price(price.input),
+        "cached_input": None if cached is None else show_price(cached),
+        "output": show_price(price.output),
+    }
 
 
 def user_view(user: User) -> View:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from gateway.administration.views import tenant_limits
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import show_one
 from gateway.domain.tenant import Limits
@@ -21,7 +22,7 @@ HELP = {
     "monthly_budget": "In the tenant's currency; cannot be enforced yet.",
     "max_prompt_tokens": "Longest prompt.",
     "max_output_tokens": "Longest output.",
-    "data_policy": "self_hosted_only or hosted_allowed.",
+    "data_policy": "self_hosted_only or hosted_allowed; a key's can be none: its tenant's holds.",
     "cache_isolation": "tenant or shared.",
 }
 
@@ -84,7 +85,7 @@ def set_limits(
             connection.actor, subject, changes, model_id=model_id
         )
     )
-    _show(connection, changed_tenant.limits)
+    _show(connection, tenant_limits(changed_tenant.limits))
 
 
 def _check_subject(tenant_id: str | None, key_id: str | None) -> None:

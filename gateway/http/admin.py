@@ -8,6 +8,7 @@ from litestar.types import ControllerRouterHandler
 
 from gateway.administration import Administration
 from gateway.http.admin_fleet import ModelController, WorkerController
+from gateway.http.admin_hosted import HostedController
 from gateway.http.admin_keys import KeyController
 from gateway.http.admin_tenants import TenantController
 from gateway.http.admin_users import AuditController, UserController
@@ -32,6 +33,7 @@ def admin_router(
             KeyController,
             ModelController,
             WorkerController,
+            HostedController,
             UserController,
             AuditController,
             *more,

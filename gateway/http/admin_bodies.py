@@ -1,7 +1,7 @@
 """What the admin API takes: bodies of requests, read strictly."""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from litestar import Request
@@ -84,6 +84,37 @@ class DrainBody(_Strict):
     draining: bool = True
 
 
+class HostedPriceBody(_Strict):
+    """USD per million tokens, as texts in decimal digits."""
+
+    input: str
+    output: str
+    cached_input: str | None = None
+
+
+class HostedModelBody(_Strict):
+    """The provider's name of one of our models, and what it costs there."""
+
+    name: str
+    price: HostedPriceBody | None = None
+
+
+class HostedBody(_Strict):
+    """A hosted provider. Without `api_key` the stored one is kept; null removes it."""
+
+    name: str
+    url: str
+    models: dict[str, HostedModelBody]
+    api_key: str | UnsetType | None = UNSET
+    rank: int = 0
+    enabled: bool = True
+    connect_timeout_ms: int = 5_000
+    first_event_timeout_ms: int = 60_000
+    stall_timeout_ms: int = 60_000
+    output_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    extensions: list[str] = []
+
+
 class UserBody(_Strict):
     """A new user."""
 
@@ -121,10 +152,15 @@ async def read_body(
         fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest("the body is not valid JSON", code="malformed_json") from error
+    return body_from(fields, kind)
+
+
+def body_from(fields: object, kind: type[Body], *, prefix: str = "") -> Body:
+    """Decoded JSON as `kind`. Raises Unprocessable naming the field, below `prefix`."""
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
-        raise unprocessable_field(error) from error
+        raise unprocessable_field(error, prefix=prefix) from error
 
 
 def instant_ms(instant: datetime | None, *, field: str) -> int | None:

@@ -5,7 +5,13 @@ from typing import Any
 from litestar import Controller, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
-from gateway.administration.views import View, key_view, page_view, tenant_view
+from gateway.administration.views import (
+    View,
+    key_view,
+    page_view,
+    tenant_limits,
+    tenant_view,
+)
 from gateway.domain.tenant import Limits
 from gateway.http.admin_bodies import (
     KeyBody,
@@ -16,6 +22,8 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer, Page, TenantAnswer
+from gateway.http.openapi_operations import described
 
 
 class TenantController(Controller):
@@ -24,7 +32,7 @@ class TenantController(Controller):
     path = "/tenants"
     tags = ("tenants",)
 
-    @get()
+    @get(opt=described(Page[TenantAnswer]))
     async def list_tenants(
         self,
         administration: Verbs,
@@ -35,7 +43,7 @@ class TenantController(Controller):
         page = await administration.list_tenants(limit, cursor)
         return page_view(page, [tenant_view(tenant) for tenant in page.items])
 
-    @post()
+    @post(opt=described(TenantAnswer, body=TenantBody))
     async def create_tenant(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a tenant."""
         body = await read_body(request, TenantBody)
@@ -50,12 +58,12 @@ class TenantController(Controller):
         )
         return tenant_view(tenant)
 
-    @get("/{tenant_id:str}")
+    @get("/{tenant_id:str}", opt=described(TenantAnswer))
     async def get_tenant(self, administration: Verbs, tenant_id: FromPath[str]) -> View:
         """One tenant."""
         return tenant_view(await administration.get_tenant(tenant_id))
 
-    @patch("/{tenant_id:str}")
+    @patch("/{tenant_id:str}", opt=described(TenantAnswer, body=TenantChanges))
     async def update_tenant(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:
@@ -73,21 +81,21 @@ class TenantController(Controller):
         )
         return tenant_view(tenant)
 
-    @get("/{tenant_id:str}/limits")
+    @get("/{tenant_id:str}/limits", opt=described(Limits))
     async def get_limits(self, administration: Verbs, tenant_id: FromPath[str]) -> Limits:
         """A tenant's limits, in the form that PUT takes."""
         return await administration.get_tenant_limits(tenant_id)
 
-    @put("/{tenant_id:str}/limits")
+    @put("/{tenant_id:str}/limits", opt=described(Limits, body=Limits))
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> Limits:
         """Replace all of a tenant's limits; fields that are absent take their defaults."""
         fields = await read_body(request, dict[str, Any])
         tenant = await administration.put_tenant_limits(actor_of(request), tenant_id, fields)
-        return tenant.limits
+        return tenant_limits(tenant.limits)
 
-    @get("/{tenant_id:str}/keys")
+    @get("/{tenant_id:str}/keys", opt=described(Page[KeyAnswer]))
     async def list_keys(
         self,
         administration: Verbs,
@@ -99,7 +107,7 @@ class TenantController(Controller):
         page = await administration.list_keys(tenant_id, limit, cursor)
         return page_view(page, [key_view(key) for key in page.items])
 
-    @post("/{tenant_id:str}/keys")
+    @post("/{tenant_id:str}/keys", opt=described(NewKeyAnswer, body=KeyBody))
     async def create_key(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:

@@ -24,6 +24,14 @@ COMPLETION_FIELDS = _SAMPLING | {"prompt", "echo", "suffix", "json_schema"}
 """Completion fields that are passed on as they came. SGLang's chat has no `json_schema` and would
 drop it unread; there it is `response_format`."""
 
+SGLANG_EXTENSIONS = frozenset({
+    "top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf", "json_schema",
+    "stop_token_ids", "skip_special_tokens", "no_stop_trim", "separate_reasoning",
+    "stream_reasoning", "chat_template_kwargs", "continue_final_message",
+})  # fmt: skip
+"""Those of them that are SGLang's own. A hosted provider is sent one only where it is known to
+understand it."""
+
 GATEWAY_FIELDS = frozenset({
     "model", "stream", "stream_options", "n", "best_of", "max_tokens", "max_completion_tokens",
     "service_tier",

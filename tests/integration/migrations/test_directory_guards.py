@@ -49,7 +49,7 @@ async def test_the_audit_log_cannot_be_changed(engine: AsyncEngine, statement: s
     assert await one(engine, "SELECT actor FROM audit_log") == ("cli:me",)
 
 
-@pytest.mark.parametrize("table", ["tenant", "api_key", "model", "worker"])
+@pytest.mark.parametrize("table", ["tenant", "api_key", "model", "worker", "hosted_provider"])
 async def test_directory_rows_cannot_be_deleted(engine: AsyncEngine, table: str) -> None:
     """A gateway that follows changes would never learn of it."""
     with pytest.raises(DBAPIError, match="never deleted"):

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
+from hosted_examples import a_provider
 from postgres_proxy import PostgresProxy, postgres_proxy
 from servers import eventually
 from sqlalchemy import text
@@ -60,7 +61,7 @@ async def proxy(database_url: str) -> AsyncIterator[PostgresProxy]:
 async def test_changes_are_seen_within_a_second(
     administration: Administration, directory: CachedDirectory
 ) -> None:
-    """Limits, keys, revocations, suspensions, models and workers, each within 1 s."""
+    """Limits, keys, revocations, suspensions, and the fleet with hosted providers: in 1 s each."""
     key, secret = await administration.create_key(ME, "acme", "k", "batch")
     digest = hashlib.sha256(secret.encode()).digest()
     await eventually(lambda: directory.key_by_digest(digest) == key, within_s=1)
@@ -80,6 +81,14 @@ async def test_changes_are_seen_within_a_second(
     assert directory.workers("other") == []
     await administration.remove_worker(ME, "w")
     await eventually(lambda: directory.workers() == [], within_s=1)
+
+    provider = await administration.register_hosted_provider(ME, a_provider(), api_key="secret")
+    await eventually(lambda: directory.hosted_providers() == [provider], within_s=1)
+    disabled = a_provider(enabled=False, api_key="secret")
+    assert await administration.register_hosted_provider(ME, disabled) == disabled
+    await eventually(lambda: directory.hosted_providers() == [disabled], within_s=1)
+    await administration.remove_hosted_provider(ME, provider.name)
+    await eventually(lambda: directory.hosted_providers() == [], within_s=1)
 
     assert directory.models() == [Model(id="m", context_tokens=2048, max_output_tokens=512)]
     assert directory.model("m") == directory.models()[0]

@@ -26,13 +26,15 @@ WRITES = [
     ("POST", "/models", {"id": "x", "context_tokens": 10, "max_output_tokens": 10}),
     ("POST", "/workers", {"id": "x", "model": "m", "url": "http://h:1"}),
     ("DELETE", "/workers/w", None),
+    ("POST", "/hosted", {"name": "x", "url": "http://h", "models": {"m": {"name": "m"}}}),
+    ("DELETE", "/hosted/x", None),
     ("POST", "/users", {"email": "x@y.z", "role": "admin", "password": "x" * 12}),
     ("PATCH", "/users/user_x", {"role": "admin"}),
     ("POST", "/users/user_x/tokens", {"name": "t"}),
     ("DELETE", "/users/user_x/tokens/t", None),
 ]
 READS = ["/tenants", "/tenants/acme", "/tenants/acme/limits", "/tenants/acme/keys", "/models"]
-READS += ["/workers", "/workers/w", "/users", "/audit"]
+READS += ["/workers", "/workers/w", "/hosted", "/users", "/audit"]
 
 
 def check_problem(answer: httpx.Response, status: int) -> dict[str, object]:

@@ -111,6 +111,20 @@ async def test_limits_that_cannot_be_enforced_are_422(
     assert await api.json("GET", "/tenants/acme/limits") == {**DEFAULTS, "tpm": 9}
 
 
+async def test_a_keys_limits_leave_the_data_policy_to_its_tenant(api: AdminApi) -> None:
+    """null unless the key has one of its own; a tenant's is always said."""
+    key = await api.json("POST", "/tenants/acme/keys", {"name": "k", "class": "batch"})
+    path = f"/keys/{key['id']}/limits"
+    assert key["limits"]["data_policy"] is None
+    assert await api.json("GET", path) == {**DEFAULTS, "data_policy": None}
+    strict = await api.json("PUT", path, {"data_policy": "self_hosted_only"})
+    assert strict["data_policy"] == "self_hosted_only"
+    assert (await api.json("PUT", path, {}))["data_policy"] is None
+    allowed = await api.json("PUT", "/tenants/acme/limits", {"data_policy": "hosted_allowed"})
+    assert allowed["data_policy"] == "hosted_allowed"
+    assert await api.json("PUT", "/tenants/acme/limits", {}) == DEFAULTS
+
+
 async def test_a_secret_is_shown_once(api: AdminApi) -> None:
     """In the answer to its creation, and in no list, look, log or audit entry afterwards."""
     body = {
@@ -144,7 +158,7 @@ async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
     assert rotated.status_code == 201
     new = rotated.json()
     assert new["secret"] != old["secret"]
-    assert new["limits"] == {**DEFAULTS, "rpm": 3}
+    assert new["limits"] == {**DEFAULTS, "data_policy": None, "rpm": 3}
     assert (await api.json("GET", f"/keys/{old['id']}"))["rotated_to"] == new["id"]
     again = await api.call("POST", f"/keys/{old['id']}/rotate")
     assert again.status_code == 409
@@ -152,7 +166,11 @@ async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
         revoked = await api.call("DELETE", f"/keys/{new['id']}")
         assert (revoked.status_code, revoked.content) == (204, b"")
     assert (await api.json("GET", f"/keys/{new['id']}"))["revoked_at"] is not None
-    assert await api.json("GET", f"/keys/{new['id']}/limits") == {**DEFAULTS, "rpm": 3}
+    assert await api.json("GET", f"/keys/{new['id']}/limits") == {
+        **DEFAULTS,
+        "data_policy": None,
+        "rpm": 3,
+    }
 
 
 async def test_every_change_names_who_made_it(api: AdminApi) -> None:

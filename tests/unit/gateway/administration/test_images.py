@@ -1,9 +1,11 @@
 """What the audit log and the answers show: everything but secrets."""
 
 import msgspec
+from hosted_examples import a_provider
 
-from gateway.administration.images import key_image, tenant_image, worker_image
-from gateway.administration.views import key_view, tenant_view, worker_view
+from gateway.administration.images import hosted_image, key_image, tenant_image, worker_image
+from gateway.administration.views import hosted_view, key_view, tenant_view, worker_view
+from gateway.domain.hosted import HostedModel, HostedProvider
 from gateway.domain.tenant import ApiKey, BillingProfile, Limits, RequestClass, Tenant, Worker
 
 KEY = ApiKey(
@@ -49,6 +51,33 @@ def test_views_are_the_contracts_words() -> None:
     tenant = tenant_view(_tenant())
     assert tenant["billing_profile"] == {"legal_name": "Acme GmbH"}
     assert (tenant["suspended"], tenant["currency"]) == (False, "EUR")
+
+
+def test_a_hosted_provider_is_shown_but_for_its_key() -> None:
+    """Every field, prices as people write them."""
+    provider = a_provider(api_key="provider-secret")
+    shown = hosted_view(provider)
+    assert hosted_image(provider) == shown
+    assert set(shown) == set(HostedProvider.__struct_fields__) - {"api_key"} | {"has_api_key"}
+    assert "provider-secret" not in str(shown)
+    assert shown["models"] == {
+        "m": {
+            "name": "big-m",
+            "price": {"input": "0.40", "cached_input": "0.10", "output": "1.60"},
+        }
+    }
+    unpriced = hosted_view(a_provider(models={"m": HostedModel(name="x")}))
+    assert unpriced["models"] == {"m": {"name": "x", "price": None}}
+    assert unpriced["has_api_key"] is False
+
+
+def test_a_tenants_policy_is_always_said_a_keys_only_where_it_has_one() -> None:
+    """None is the strict policy for a tenant, and its tenant's for a key."""
+    assert tenant_view(_tenant())["limits"]["data_policy"] == "self_hosted_only"
+    audited = tenant_image(_tenant())["limits"]
+    assert isinstance(audited, dict)
+    assert audited["data_policy"] == "self_hosted_only"
+    assert key_view(KEY)["limits"]["data_policy"] is None
 
 
 def _tenant() -> Tenant:

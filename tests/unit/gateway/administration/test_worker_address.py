@@ -6,11 +6,11 @@ from tenant_examples import a_worker
 from gateway.administration.checks import check_worker
 from gateway.errors import Unprocessable
 
+BAD_URLS = ["http://a..b", "http://" + "x" * 64, "http://x y", "http://%zz", "http://."]
+BAD_URLS += ["http://[::1", "http://h:1\n", "http://h?", "http://h#", "http://@h"]
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://a..b", "http://" + "x" * 64, "http://x y", "http://%zz", "http://.", "http://[::1"],
-)
+
+@pytest.mark.parametrize("url", BAD_URLS)
 def test_an_address_that_cannot_be_asked_is_refused(url: str) -> None:
     """One typing error must not become a gateway that does not start."""
     with pytest.raises(Unprocessable):

@@ -1,4 +1,11 @@
-from gateway.wire.fields import CHAT_FIELDS, COMPLETION_FIELDS, GATEWAY_FIELDS, PRIVILEGED_FIELDS
+from gateway.wire.fields import (
+    CHAT_FIELDS,
+    COMPLETION_FIELDS,
+    GATEWAY_FIELDS,
+    PRIVILEGED_FIELDS,
+    SGLANG_EXTENSIONS,
+)
+from gateway.wire.hosted_body import OPENAI_FIELDS
 from gateway.wire.request import ChatBody, CompletionBody
 
 # sglang 0.5.23's chat request: what is not the tenant's to set.
@@ -35,3 +42,10 @@ def test_sglangs_sampling_is_the_tenants() -> None:
     useful = {"top_k", "min_p", "min_tokens", "repetition_penalty", "regex", "ebnf"}
     assert useful | {"stop_token_ids"} <= CHAT_FIELDS & COMPLETION_FIELDS
     assert {"json_schema", "add_generation_prompt"} & CHAT_FIELDS == set(), "SGLang drops them"
+
+
+def test_an_extension_is_a_field_that_openai_does_not_know() -> None:
+    """What a provider may be said to understand is passed on at all, and is not OpenAI's."""
+    assert SGLANG_EXTENSIONS <= CHAT_FIELDS | COMPLETION_FIELDS
+    openais = OPENAI_FIELDS | {"logit_bias", "echo"}
+    assert (CHAT_FIELDS | COMPLETION_FIELDS) - openais == SGLANG_EXTENSIONS
