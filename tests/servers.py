@@ -249,6 +249,20 @@ def process_state(pid: int) -> str | None:
         return None
 
 
+def process_tree(pid: int) -> list[int]:
+    """The process and all that descend from it, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(stat[1]), []).append(int(entry.name))
+    found = [pid]
+    for each in found:
+        found.extend(children.get(each, ()))
+    return found
+
+
 def nobody() -> tuple[int, int]:
     """User and group id of an unprivileged user to become; the present one where not root."""
     if os.geteuid() != 0:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from byte_counter import ANSWER, ByteCounter, chunked, counting_host
@@ -36,7 +37,7 @@ async def host() -> AsyncIterator[ByteCounter]:
         yield counter
 
 
-def a_target(url: str, **changes: object) -> HostedTarget:
+def a_target(url: str, **changes: Any) -> HostedTarget:
     """`m` at a provider there."""
     found = target_of(a_provider(url=url, api_key="provider-key", **changes), "m")
     assert found is not None
@@ -115,8 +116,8 @@ async def test_a_provider_has_a_connect_time_out_of_its_own(engine: HttpEngine) 
     with a_host_that_is_slow_to_accept() as (listener, _):
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         began = time.monotonic()
+        target = a_target(url, connect_timeout_ms=200)
         with pytest.raises(WorkerUnreachable):
-            target = a_target(url, connect_timeout_ms=200)
             await events_of(engine.stream(target, "/v1/x", "id", BODY))
         assert time.monotonic() - began < 0.6
 
