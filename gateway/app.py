@@ -187,18 +187,14 @@ def create_app(gateway: Gateway) -> Litestar:
         yield
         await gateway.close()
 
+    fallback = HostedFallback(gateway.directory, gateway.clock)
     administration = Administration(gateway.postgres, redis=gateway.redis)
     completions = Completions(
         directory=gateway.directory,
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
         leases=gateway.leases,
         journal=gateway.journal,
-        upstream=Upstream(
-            gateway.engine,
-            gateway.fleet,
-            gateway.clock,
-            HostedFallback(gateway.directory, gateway.clock),
-        ),
+        upstream=Upstream(gateway.engine, gateway.fleet, gateway.clock, fallback),
         live=gateway.live,
         clock=gateway.clock,
         policy=Policy(
@@ -222,7 +218,9 @@ def create_app(gateway: Gateway) -> Litestar:
             admin_router(
                 administration,
                 more=[
-                    live_handler(gateway.directory, gateway.ledger, gateway.fleet, gateway.watch)
+                    live_handler(
+                        gateway.directory, gateway.ledger, gateway.fleet, gateway.watch, fallback
+                    )
                 ],
             ),
             document_handler(),

@@ -3,6 +3,7 @@
 from litestar import get
 from litestar.types import ControllerRouterHandler
 
+from gateway.domain.hosted import in_order
 from gateway.domain.scopes import ScopeLimits
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
@@ -10,6 +11,7 @@ from gateway.errors import StoreUnavailable
 from gateway.http.openapi_answers import LiveAnswer
 from gateway.http.openapi_operations import described
 from gateway.serving.condition import Watch
+from gateway.serving.hosted import HostedFallback
 from gateway.serving.limits_view import Json, use_view
 from gateway.serving.ports import Directory, Fleet, Ledger, LedgerUnavailable
 
@@ -17,7 +19,7 @@ TENANTS_SHOWN_MAX = 1_000
 
 
 def live_handler(
-    directory: Directory, ledger: Ledger, fleet: Fleet, watch: Watch
+    directory: Directory, ledger: Ledger, fleet: Fleet, watch: Watch, fallback: HostedFallback
 ) -> ControllerRouterHandler:
     """The handler; mounted under `/admin/v1`, whose guard it gets."""
 
@@ -43,6 +45,15 @@ def live_handler(
             "tenants": views,
             "pools": [_pool_view(model.id) for model in directory.models()],
             "workers": [_worker_view(view) for view in fleet.views()],
+            "hosted": [
+                {
+                    "name": provider.name,
+                    "enabled": provider.enabled,
+                    "models": sorted(provider.models),
+                    "circuit": fallback.circuit(provider.id),
+                }
+                for provider in in_order(directory.hosted_providers())
+            ],
             "degraded": [*condition.unready, *condition.degraded],
         }
 

@@ -190,6 +190,19 @@ class LiveWorker(_Answer):
     kv_used_tokens: int | None
     kv_total_tokens: int | None
     load_age_ms: int | None
+    version: str | None
+    cache_report: bool | None
+    priority_order: str | None
+    context_tokens: int | None
+
+
+class LiveHosted(_Answer):
+    """A hosted provider; `circuit` is this gateway's own: closed, open or half_open."""
+
+    name: str
+    enabled: bool
+    models: list[str]
+    circuit: str
 
 
 class LiveAnswer(_Answer):
@@ -198,6 +211,7 @@ class LiveAnswer(_Answer):
     tenants: list[LiveTenant]
     pools: list[LivePool]
     workers: list[LiveWorker]
+    hosted: list[LiveHosted]
     degraded: list[str]
 
 

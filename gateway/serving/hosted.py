@@ -71,6 +71,10 @@ class HostedFallback:
         self._circuits[target.id].failed(self._now_ms())
         self._show(target)
 
+    def circuit(self, provider_id: str) -> CircuitState:
+        """What this gateway lets through to the provider now."""
+        return self._circuits[provider_id].state(self._now_ms())
+
     def abandoned(self, target: HostedTarget) -> None:
         """The attempt tells nothing of the provider."""
         self._circuits[target.id].abandoned()

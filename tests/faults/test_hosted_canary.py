@@ -306,6 +306,14 @@ async def test_a_tenant_that_allows_it_gets_its_answer(system: Fallback, form: s
     assert seen.system.key().encode() not in system.canary.received
 
 
+def test_live_shows_the_provider(system: Fallback) -> None:
+    """With what this gateway lets through to it."""
+    (shown,) = system.system.admin("GET", "/admin/v1/live").json["hosted"]
+    assert shown == {
+        "name": "canary", "enabled": True, "models": [system.system.model], "circuit": "closed",
+    }  # fmt: skip
+
+
 async def test_it_gets_its_answer_as_the_worker_dies(system: Fallback) -> None:
     """Connecting fails before the first byte: two attempts, one billed request, one lease."""
     seen = system.seen_by_a("hosted_allowed")
