@@ -13,6 +13,7 @@ from tenant_examples import a_key, a_model, a_tenant
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
+from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, ScopeUse
@@ -196,6 +197,7 @@ class MemoryFleet:
         self._directory = directory
         self.unhealthy: set[str] = set()
         self.open: Counter[str] = Counter()
+        self.facts: dict[str, EngineFacts] = {}
 
     def views(self, model: str | None = None) -> list[WorkerView]:
         return [
@@ -203,6 +205,7 @@ class MemoryFleet:
                 worker=worker,
                 healthy=worker.id not in self.unhealthy,
                 in_flight=self.open[worker.id],
+                engine=self.facts.get(worker.id, NOTHING_KNOWN),
             )
             for worker in self._directory.workers(model)
         ]

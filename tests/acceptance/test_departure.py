@@ -9,7 +9,8 @@ from weir_dev import WeirDev
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_leave_frees_engine_and_lease(simulated: WeirDev, stream: bool) -> None:
-    """C01, D01, D04: idle within a step, one record with the engine's own count, lease free."""
+    """C01, D01, D04, S08: idle within a step, one record with the engine's own count to the token,
+    lease free."""
     simulated.set_limits(max_sequences=1)
     before = simulated.worker("/weir/ledger")["next"]
     with simulated.open_chat(max_tokens=4000, stream=stream) as connection:

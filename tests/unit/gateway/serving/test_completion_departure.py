@@ -82,7 +82,7 @@ async def test_before_the_first_event_the_engine_stops(stream: bool) -> None:
 
 @FORMS
 async def test_mid_stream_the_engines_own_count_is_billed(stream: bool) -> None:
-    """D01, D04, D05, V43: what was generated until the abort, to the token."""
+    """D01, D04, D05, S08, V43: what was generated until the abort, to the token."""
     gateway, client = await departed(
         [events.role(), events.content("a"), events.content("b"), leave, HANG],
         stream=stream,
