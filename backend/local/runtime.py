@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 REQUANTIZED = "Q8_0"
 CONTEXT_TOKENS = 8192
+MIN_P_MAX = 0.999
 _INVALID_GRAMMAR = ("Invalid grammar", "Failed to parse JSON schema")
 
 
@@ -117,7 +118,7 @@ class Runtime:
             temperature=sampling.temperature,
             top_p=None if greedy else sampling.top_p,
             top_k=None if greedy else sampling.top_k,
-            min_p=None if greedy else sampling.min_p,
+            min_p=None if greedy else _min_p(sampling.min_p),
             frequency_penalty=sampling.frequency_penalty or None,
             presence_penalty=sampling.presence_penalty or None,
             repetition_penalty=(
@@ -131,6 +132,11 @@ class Runtime:
             ignore_eos=sampling.ignore_eos,
         )
         return wanted
+
+
+def _min_p(asked: float | None) -> float | None:
+    """The library takes 1, which leaves the likeliest token alone, for none at all."""
+    return None if asked is None else min(asked, MIN_P_MAX)
 
 
 def _chunk(raw: "mistralrs.ChatCompletionChunkResponse", top_logprobs: int | None) -> Chunk:

@@ -68,6 +68,12 @@ class Row:
     variants: tuple[Json, ...] = ({},)
     """A call for each: what differs from `fields` in it."""
 
+    def forms_on(self, engine: EngineName) -> tuple[Form, ...]:
+        """The forms that the tests run: on a model on this CPU one of them, by turns."""
+        if engine != "local":
+            return self.forms
+        return (self.forms[len(self.name) % len(self.forms)],)
+
     def outcome(self, engine: EngineName) -> Outcome:
         """What is expected of an engine."""
         found: Outcome = getattr(self, engine)

@@ -68,9 +68,9 @@ ROWS = (
     ),
     Row(
         "n",
-        "`n=3`: three choices by index, the prompt counted once",
-        {"n": 3, "max_tokens": 6},
-        check=checks.choices(3),
+        "`n=2`: two choices by index, the prompt counted once",
+        {"n": 2, "max_tokens": 4},
+        check=checks.choices(2),
         variants=({}, {"n": 1}),
     ),
     Row(
@@ -81,7 +81,7 @@ ROWS = (
     Row(
         "completions, a list",
         "`completions.create(prompt=[str, str], n=2)`: four choices, each prompt counted once",
-        {"prompt": ["The river", "The river"], "n": 2, "max_tokens": 6},
+        {"prompt": ["The river", "The river"], "n": 2, "max_tokens": 4},
         check=checks.choices(4, prompts=2),
         kind="completions",
         variants=({}, {"prompt": "The river", "n": 1}),

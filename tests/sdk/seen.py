@@ -19,7 +19,8 @@ class Call:
     fields: Json
     base_url: str
     api_key: str
-    max_retries: int = 0
+    max_retries: int = 2
+    """The SDKs' own default."""
 
 
 @dataclass(frozen=True)
