@@ -21,6 +21,7 @@ from backend.embedded import (
     StartFailed,
 )
 from gateway.dev_engines import check_engine
+from gateway.dev_hosted import check_hosted
 from gateway.dev_system import DevOptions, DevSystem
 from gateway.dev_terminal import Terminal
 
@@ -45,11 +46,18 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Engines to start.  [default: 1]")
 @click.option("--gateways", type=click.IntRange(1, 64), default=1, show_default=True)
-@click.option("--hosted", default="none", show_default=True, help="Only `none` so far.")
+@click.option(
+    "--hosted",
+    default="none",
+    show_default=True,
+    help="simulated (a second engine that stands for a hosted provider), a provider's base URL, "
+    "or none.",
+)
 @click.option("--no-seed", is_flag=True, help="Create no tenants, keys and users.")
 @click.option("--redis-url", envvar="WEIR_REDIS_URL", hidden=True)
 @click.option("--database-url", envvar="WEIR_DATABASE_URL", hidden=True)
 @click.option("--engine-api-key", envvar="WEIR_WORKER_API_KEY", hidden=True)
+@click.option("--hosted-api-key", envvar="WEIR_HOSTED_API_KEY", hidden=True)
 def dev(
     *,
     data_dir: Path,
@@ -62,14 +70,14 @@ def dev(
     redis_url: str | None,
     database_url: str | None,
     engine_api_key: str | None,
+    hosted_api_key: str | None,
 ) -> None:
     """The whole system on this machine.
 
     Starts a Redis-compatible server and Postgres (unless WEIR_REDIS_URL and WEIR_DATABASE_URL name
     some), migrates, creates two tenants with keys, and runs workers and gateways until Ctrl-C.
     """
-    if hosted != "none":
-        raise click.BadParameter("a hosted provider is not there yet", param_hint="--hosted")
+    hosted = check_hosted(hosted)
     engine = check_engine(engine)
     if "://" in engine and workers is not None:
         raise click.UsageError("--workers counts engines to start; --engine URL is one already")
@@ -82,6 +90,8 @@ def dev(
         redis_url=redis_url,
         database_url=database_url,
         engine_api_key=engine_api_key,
+        hosted=hosted,
+        hosted_api_key=hosted_api_key,
     )
     with _one_line_failures():
         directory = DataDir.open(data_dir)

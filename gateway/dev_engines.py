@@ -81,7 +81,7 @@ def started_engines(name: str, count: int, data_dir: DataDir) -> list[Engine]:
         port = free_port(avoid=frozenset(ports))
         ports.add(port)
         worker_id, url = f"{name}-{number}", f"http://127.0.0.1:{port}"
-        service = _worker_service(worker_id, name, port, data_dir)
+        service = worker_service(worker_id, name, port, data_dir)
         engines.append(Engine(worker_id, url, name, EngineKind.SGLANG, service=service))
     return engines
 
@@ -130,12 +130,16 @@ async def fleet_of(engines: Sequence[Engine]) -> tuple[list[Model], list[Worker]
     return list(models.values()), workers
 
 
-def _worker_service(worker_id: str, name: str, port: int, data_dir: DataDir) -> Service:
+def worker_service(
+    worker_id: str, name: str, port: int, data_dir: DataDir, *, model: str = SEEDED_MODEL
+) -> Service:
+    """An engine of that kind as a service; it is started again 10 s after it died."""
+
     def launch() -> Launch:
         return Launch(
             (
                 *(sys.executable, "-m", "gateway", "backend", name),
-                *("--host", "127.0.0.1", "--port", str(port), "--model", SEEDED_MODEL),
+                *("--host", "127.0.0.1", "--port", str(port), "--model", model),
             ),
             data_dir.log_path(worker_id),
             environment=inherited_environment(),

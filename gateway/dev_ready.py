@@ -1,5 +1,6 @@
 """What a running `weir dev` tells: `ready.json` to programs, and a welcome to a person."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Pids(msgspec.Struct, frozen=True):
 
     gateways: list[int]
     workers: list[int]
+    hosted: list[int] | None
+    """None where no provider is ours to run."""
     redis: int | None
     postgres: int | None
 
@@ -49,6 +52,7 @@ def ready_document(
     database_url: str,
     redis_url: str,
     workers: Sequence[Worker],
+    hosted: str | None,
     pids: Pids,
     secrets: DevSecrets | None,
     models: Sequence[str],
@@ -60,7 +64,7 @@ def ready_document(
         database_url=database_url,
         redis_url=redis_url,
         workers=[ReadyWorker(worker.id, worker.url, worker.engine) for worker in workers],
-        hosted=None,
+        hosted=hosted,
         pids=pids,
         users={} if secrets is None else secrets.users,
         tenants={} if secrets is None else secrets.tenants,
@@ -76,6 +80,8 @@ def write_ready(path: Path, document: Ready) -> None:
 def welcome(document: Ready, *, ready_path: Path, log_folder: Path) -> str:
     """What to print once everything serves."""
     where = "\n".join(f"  gateway  {url}/v1" for url in document.gateways)
+    if document.hosted is not None:
+        where += "\n" + _hosted_line(document, data_dir=ready_path.parent)
     if not document.tenants:
         hint = "  No key yet: weir tenant create, then weir key create (--no-seed was given)."
         return f"\nWeir serves {', '.join(document.models)}.\n{where}\n\n{hint}\n"
@@ -104,3 +110,12 @@ for chunk in client.chat.completions.create(model="{model}", messages=question, 
 
 Ctrl-C stops all of it.
 """
+
+
+def _hosted_line(document: Ready, *, data_dir: Path) -> str:
+    tenant_id = next(iter(document.tenants), "TENANT")
+    where = "" if data_dir == Path(".weir") else f" --data-dir {shlex.quote(str(data_dir))}"
+    return (
+        f"  hosted   {document.hosted}, once a tenant allows it: "
+        f"weir limit set {tenant_id} --data-policy hosted_allowed{where}"
+    )

@@ -57,7 +57,7 @@ async def register_fleet(
         if model.id not in known or known[model.id].context_tokens != model.context_tokens:
             await administration.register_model(ACTOR, model)
     ids = [worker.id for worker in workers]
-    before = _recorded(record)
+    before = recorded(record)
     # Written first with both: a start that is cut short leaves none behind unrecorded.
     write_private(record, msgspec.json.encode(sorted({*before, *ids})))
     for worker in workers:
@@ -78,7 +78,8 @@ async def _known_models(administration: Administration) -> Collection[Model]:
     return models
 
 
-def _recorded(record: Path) -> set[str]:
+def recorded(record: Path) -> set[str]:
+    """The names that an earlier start wrote there; none where there was none."""
     try:
         return set(msgspec.json.decode(record.read_bytes(), type=list[str]))
     except (FileNotFoundError, msgspec.DecodeError):

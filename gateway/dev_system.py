@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import click
@@ -20,6 +21,7 @@ from gateway.dev_engines import (
     found_engine,
     started_engines,
 )
+from gateway.dev_hosted import Hosted, chosen_hosted, register_hosted
 from gateway.dev_ready import Pids, Ready, ready_document, welcome, write_ready
 from gateway.dev_secrets import DevSecrets, kept_secrets
 from gateway.dev_seed import register_fleet, seed
@@ -43,6 +45,8 @@ class DevOptions:
     redis_url: str | None
     database_url: str | None
     engine_api_key: str | None
+    hosted: str
+    hosted_api_key: str | None
 
 
 class DevSystem:
@@ -66,6 +70,7 @@ class DevSystem:
         self._engines: list[Engine] = []
         self._models: list[Model] = []
         self._workers: list[Worker] = []
+        self._hosted: Hosted | None = None
 
     async def start(self) -> str:
         """Start everything, write `ready.json`, and return what to tell a person.
@@ -88,6 +93,7 @@ class DevSystem:
                 words.extend(secrets.tenants)
         with self._terminal.step("workers") as words:
             words.extend(await self._start_workers())
+        await self._start_hosted()
         gateways = [
             gateway_service(
                 number,
@@ -149,6 +155,29 @@ class DevSystem:
         )
         return [f"{worker.id} with {worker.model}" for worker in self._workers]
 
+    async def _start_hosted(self) -> None:
+        """Start what is ours of the provider, and register it. Nothing is sent to one at a URL."""
+        self._hosted = hosted = chosen_hosted(
+            self._options.hosted,
+            self._data_dir,
+            api_key=self._options.hosted_api_key,
+            avoid=frozenset(self._ports),
+        )
+        register = partial(
+            register_hosted,
+            hosted=hosted,
+            models=self._models,
+            record=self._data_dir.path / "hosted.json",
+        )
+        if hosted is None:
+            await self._administer(register)
+            return
+        with self._terminal.step("hosted") as words:
+            if hosted.service is not None:
+                await self._supervisor.start([hosted.service])
+            await self._administer(register)
+            words.append(f"{hosted.name} at {hosted.url}")
+
     async def _administer(self, work: Callable[[Administration], Awaitable[Result]]) -> Result:
         engine = async_engine(self._database_url, pooled=False)
         try:
@@ -166,15 +195,21 @@ class DevSystem:
             database_url=self._database_url,
             redis_url=self._redis_url,
             workers=self._workers,
+            hosted=None if self._hosted is None else self._hosted.address,
             pids=Pids(
                 gateways=self._pids(f"gateway-{n}" for n in range(len(self._gateways))),
                 workers=self._pids(engine.id for engine in self._engines),
+                hosted=self._hosted_pids(),
                 redis=self._supervisor.pid("valkey"),
                 postgres=self._supervisor.pid("postgres"),
             ),
             secrets=self._secrets,
             models=[model.id for model in self._models],
         )
+
+    def _hosted_pids(self) -> list[int] | None:
+        service = None if self._hosted is None else self._hosted.service
+        return None if service is None else self._pids([service.name])
 
     def _pids(self, names: Iterable[str]) -> list[int]:
         found = [self._supervisor.pid(name) for name in names]

@@ -67,7 +67,13 @@ class DevRun:
     def pids(self) -> list[int]:
         """Every process that it says it runs."""
         pids = self.ready().pids
-        return [*pids.gateways, *pids.workers, *(p for p in (pids.redis, pids.postgres) if p)]
+        hosted = pids.hosted or ()
+        return [
+            *pids.gateways,
+            *pids.workers,
+            *hosted,
+            *(p for p in (pids.redis, pids.postgres) if p),
+        ]
 
 
 @contextmanager

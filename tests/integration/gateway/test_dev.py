@@ -69,7 +69,7 @@ async def test_from_an_empty_folder_everything_serves_and_ends_with_ctrl_c(
         assert [(worker.id, worker.engine) for worker in ready.workers] == [
             ("simulated-0", "simulated")
         ]
-        assert ready.hosted is None
+        assert (ready.hosted, ready.pids.hosted) == (None, None)
         assert ready.models == ["smollm2-135m"]
         keys = [key for each in ready.tenants.values() for key in each.values()]
         assert len(set(keys)) == 4
@@ -229,7 +229,8 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
-        (("--hosted", "simulated"), 2, "a hosted provider is not there yet"),
+        (("--hosted", "magic"), 2, "must be simulated, none or the base URL of a provider"),
+        (("--hosted", "http://u:p@h/v1"), 2, "must be simulated, none or the base URL"),
         (("--engine", "magic"), 2, "must be local, simulated or the base URL of an engine"),
         (("--engine", "http://127.0.0.1:9", "--workers", "2"), 2, "--engine URL is one already"),
         (("--port", "0"), 2, "0 is not in the range 1<=x<=65535"),
