@@ -84,6 +84,14 @@ ANSWERS = [
 EACH = pytest.mark.parametrize(("status", "answer"), ANSWERS)
 
 
+def test_what_an_engine_says_of_itself_is_shown(pair: Started) -> None:
+    """To an operator, on the live view; what it does not say is null."""
+    system, _ = pair
+    (shown,) = system.admin("GET", "/admin/v1/live").json["workers"]
+    assert (shown["healthy"], shown["version"], shown["cache_report"]) == (True, "0.5.23", True)
+    assert (shown["priority_order"], shown["context_tokens"]) == (None, None)
+
+
 def lines_of(reply: Reply) -> str:
     return "\n".join(f"{name}: {value}" for name, value in reply.headers.items())
 

@@ -8,12 +8,12 @@ from gateway.domain.tenant import RequestClass
 MEASURED = EngineFacts(
     version="0.5.23", context_tokens=2048, pool_tokens=1000, input_bound_tokens=994, page_tokens=1
 )
-"""A real SGLang with a pool of 1,000 tokens: a prompt of 4 asked for 1,500 got 994; one of 1,616
-was refused with `maximum allowed length (994 tokens)`."""
+"""A real SGLang with a pool of 1,000 tokens: prompts of 4 and 9 that asked for 1,500 got 994 and
+989; one of 1,616 was refused with `maximum allowed length (994 tokens)`."""
 
 
 @pytest.mark.parametrize(
-    ("prompt", "room"), [(4, 994), (0, 998), (993, 5), (994, 0), (1616, 0), (4000, 0)]
+    ("prompt", "room"), [(4, 994), (9, 989), (0, 998), (993, 5), (994, 0), (1616, 0), (4000, 0)]
 )
 def test_the_room_is_what_the_real_engine_gave(prompt: int, room: int) -> None:
     """`min(C, K) - 2` for prompt and output, and a prompt below `max_req_input_len`."""
