@@ -77,6 +77,7 @@ def hosted_view(provider: HostedProvider) -> View:
         ours: {"name": theirs.name, "price": _price_view(theirs.price)}
         for ours, theirs in provider.models.items()
     }
+    view["extensions"] = list(provider.extensions)
     return {**view, "has_api_key": provider.api_key is not None}
 
 
