@@ -4,6 +4,7 @@ import click
 
 from backend.local.engine import LocalEngine
 from backend.local.settings import LocalSettings
+from backend.sglang.command import sglang
 from backend.sglang_http.engine import Engine, EngineUnavailable
 from backend.sglang_http.server import PortUnavailable, listen, run
 from backend.simulated.engine import SimulatedEngine
@@ -23,6 +24,9 @@ GRACE = click.option(
 @click.group()
 def backend() -> None:
     """Run one worker that speaks SGLang's HTTP."""
+
+
+backend.add_command(sglang)
 
 
 @backend.command()
