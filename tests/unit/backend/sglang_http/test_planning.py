@@ -7,7 +7,7 @@ import pytest
 
 from backend.sglang_http.descriptions import server_info
 from backend.sglang_http.engine import Message
-from backend.sglang_http.planning import plan_chat, plan_completion, plain_messages
+from backend.sglang_http.planning import plain_messages, plan_chat, plan_completion
 from backend.sglang_http.refusals import Refused
 from backend.sglang_http.wire import ChatBody, CompletionBody, decode
 from backend.simulated.engine import SimulatedEngine
