@@ -79,6 +79,11 @@ def refusal(status: int, message: str, sent: Collection[str]) -> WeirError:
     unsupported = _UNSUPPORTED.match(message)
     if unsupported is not None and unsupported[1] in sent:
         return _unsupported(unsupported[1])
+    return _invalid(message, sent)
+
+
+def _invalid(message: str, sent: Collection[str]) -> InvalidRequest:
+    """By kind, or else by the field that the message names."""
     named = _named(message, sent)
     for pattern, sentence, fields in _KINDS:
         if pattern.search(message):
