@@ -22,8 +22,9 @@ class SimulatedSequence:
     text_key: int
     prompt_left: int = 0
     """Prompt tokens that are still to be computed."""
-    next_token_at: float = 0.0
-    """Under a `slow` fault, the earliest instant of its next token (monotonic seconds)."""
+    next_token_at: float | None = None
+    """Under a `slow` fault, the earliest instant of its next token (monotonic seconds); None before
+    the first that is slow."""
 
     @property
     def reserved_tokens(self) -> int:
@@ -39,6 +40,8 @@ class SimulatedSequence:
             os.kill(os.getpid(), signal.SIGKILL)
         if fault.kind == "slow":
             now = time.monotonic()
+            if self.next_token_at is None:
+                self.next_token_at = now + fault.delay_ms / 1000
             if now < self.next_token_at:
                 return True
             self.next_token_at = now + fault.delay_ms / 1000

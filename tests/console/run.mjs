@@ -63,6 +63,7 @@ async function run(call) {
   } catch (error) {
     if (!(error instanceof OpenAI.OpenAIError)) throw error;
     seen.error = told(error);
+    if (error.status) seen.headers = Object.fromEntries(error.headers.entries());
   }
   seen.elapsed_s = (performance.now() - began) / 1000;
   return seen;

@@ -27,11 +27,12 @@ def call_sync(call: Call) -> Seen:
             headers = dict(raw.headers)
             parsed = raw.parse()
             if call.fields.get("stream"):
-                answers.extend(_plain(chunk) for chunk in parsed)
+                for chunk in parsed:
+                    answers.append(_plain(chunk))  # noqa: PERF401 - kept where the next one raises
             else:
                 answers.append(_plain(parsed))
         except openai.APIError as error:
-            return Seen(answers, headers, _error(error), time.monotonic() - began)
+            return _raised(answers, headers, error, began)
         return Seen(answers, headers, None, time.monotonic() - began)
 
 
@@ -55,11 +56,12 @@ async def _call(call: Call) -> Seen:
             headers = dict(raw.headers)
             parsed = raw.parse()
             if call.fields.get("stream"):
-                answers.extend([_plain(chunk) async for chunk in parsed])
+                async for chunk in parsed:
+                    answers.append(_plain(chunk))  # noqa: PERF401 - kept where the next one raises
             else:
                 answers.append(_plain(parsed))
         except openai.APIError as error:
-            return Seen(answers, headers, _error(error), time.monotonic() - began)
+            return _raised(answers, headers, error, began)
         return Seen(answers, headers, None, time.monotonic() - began)
 
 
@@ -76,6 +78,12 @@ def _endpoint(client: Any, call: Call) -> Any:
 def _plain(answer: BaseModel) -> Json:
     """What the SDK's model holds, fields that it does not know included."""
     return answer.model_dump(exclude_unset=True, warnings=False)
+
+
+def _raised(answers: list[Json], headers: Json, error: openai.APIError, began: float) -> Seen:
+    if isinstance(error, openai.APIStatusError):
+        headers = dict(error.response.headers)
+    return Seen(answers, headers, _error(error), time.monotonic() - began)
 
 
 def _error(error: openai.APIError) -> Json:
