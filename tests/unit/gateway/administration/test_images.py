@@ -60,6 +60,7 @@ def test_a_hosted_provider_is_shown_but_for_its_key() -> None:
     assert hosted_image(provider) == shown
     assert set(shown) == set(HostedProvider.__struct_fields__) - {"api_key"} | {"has_api_key"}
     assert "provider-secret" not in str(shown)
+    assert shown["extensions"] == []
     assert shown["models"] == {
         "m": {
             "name": "big-m",
