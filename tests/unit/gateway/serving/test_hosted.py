@@ -304,3 +304,21 @@ async def test_a_provider_has_time_outs_of_its_own(script: Sequence[Step], after
     watching.cancel()
     assert gateway.record.outcome is Outcome.TIMED_OUT
     assert gateway.hosted._circuits["hosted:acme-ai"]._failures
+
+
+async def test_what_the_workers_took_is_not_counted_against_the_provider() -> None:
+    """Nor is a provider that fails a worker that does."""
+    gateway = a_gateway(workers=1)
+    provider = a_provider(first_event_timeout_ms=7_000, stall_timeout_ms=3_000)
+    gateway.directory.all_providers = [provider]
+
+    def takes_long() -> None:
+        gateway.clock.advance(6_900)
+        for live in gateway.live._live:
+            gateway.live._check(live, gateway.clock.monotonic_us())
+
+    gateway.engine.scripts = [[takes_long, REFUSED], [takes_long, *events.answer(["a"])]]
+    assert (await gateway.post()).status == 200
+    gateway.engine.scripts += [[REFUSED]]
+    assert (await gateway.post()).status == 503
+    assert gateway.fleet.unhealthy == {"w0"}
