@@ -26,7 +26,7 @@ from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
 from gateway.http.problems import problem_response
-from gateway.http.v1 import MethodNotAllowed, openai_error, v1_handlers
+from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error, v1_handlers
 from gateway.serving.choices import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
@@ -234,7 +234,7 @@ def create_app(gateway: Gateway) -> Litestar:
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """OpenAI's error object below `/v1`, a problem elsewhere."""
-    if not request.scope["path"].startswith("/v1"):
+    if not is_openais(request.scope["path"]):
         return problem_response(request, error)
     if isinstance(error, WeirError):
         return openai_error(error)

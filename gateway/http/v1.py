@@ -45,6 +45,11 @@ class MethodNotAllowed(WeirError):
     status, type, code = 405, "invalid_request_error", "invalid_value"
 
 
+def is_openais(path: str) -> bool:
+    """Whether a path is below `/v1`, as the router reads it: it leaves out doubled slashes."""
+    return path.lstrip("/").partition("/")[0] == "v1"
+
+
 def client_ip(scope: Mapping[str, Any]) -> str | None:
     """The peer's address as the server saw it; forwarded headers are not believed."""
     client = scope.get("client")
