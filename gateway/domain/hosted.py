@@ -58,6 +58,10 @@ class HostedProvider(msgspec.Struct, frozen=True, kw_only=True):
     extensions: tuple[str, ...] = ()
     """Request fields beyond OpenAI's that this provider understands as SGLang does."""
 
+    def __repr__(self) -> str:
+        """Without its key, for the same reason as a worker's."""
+        return f"HostedProvider(name={self.name!r}, url={self.url!r})"
+
     @property
     def id(self) -> str:
         """As usage records name it: `hosted:<name>`."""

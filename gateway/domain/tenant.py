@@ -145,6 +145,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str | None = None
     draining: bool = False
 
+    def __repr__(self) -> str:
+        """Without its key: a worker may end up in a log or a traceback."""
+        return f"{type(self).__name__}(id={self.id!r}, model={self.model!r}, url={self.url!r})"
+
     @property
     def provider(self) -> str:
         """Who runs it, as usage records say it: `self`, or `hosted:<name>`."""

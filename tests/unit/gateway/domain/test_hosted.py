@@ -1,7 +1,7 @@
 from hosted_examples import PRICE, a_provider
 from hypothesis import given
 from hypothesis import strategies as st
-from tenant_examples import a_key, a_tenant
+from tenant_examples import a_key, a_tenant, a_worker
 
 from gateway.domain.hosted import HostedPrice, in_order, target_of
 from gateway.domain.tenant import DataPolicy, EngineKind, Limits, data_policy
@@ -40,6 +40,14 @@ def test_a_target_is_addressed_as_sdks_do() -> None:
         "hosted:acme-ai", "hosted:acme-ai", "big-m",
     )  # fmt: skip
     assert target.kind is EngineKind.OPENAI
+
+
+def test_no_key_in_what_is_printed() -> None:
+    """Of a provider, its target, or a worker."""
+    provider = a_provider(api_key="provider-secret")
+    target = target_of(provider, "m")
+    worker = a_worker(api_key="worker-secret")
+    assert "secret" not in f"{provider!r} {target!r} {worker!r} {[provider, target, worker]}"
 
 
 def test_only_named_models_of_enabled_providers() -> None:
