@@ -116,7 +116,8 @@ def test_every_operation_says_who_may_call_it(document: Json) -> None:
     """A tenant's key below /v1, a user's token below /admin, nobody in particular elsewhere."""
     for (method, path), operation in operations(document).items():
         prefix = path.split("/")[1]
-        wanted = {"v1": [{"apiKey": []}], "admin": [{"userToken": []}]}.get(prefix)
+        schemes: Json = {"v1": [{"apiKey": []}], "admin": [{"userToken": []}]}
+        wanted = schemes.get(prefix)
         assert operation.get("security") == wanted, (method, path)
         assert operation["summary"], (method, path)
         if wanted is not None:
