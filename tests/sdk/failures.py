@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sdk.seen import Call, Caller, Seen
-from sdk.systems import call, fault, key_with, new_model
+from sdk.seen import Call, Caller, Json, Seen
+from sdk.systems import call, fault, key_with, new_model, worker_of
 from weir_dev import WeirDev
 
 Provoke = Callable[[WeirDev], AbstractContextManager[Call]]
 SHOWN_WITHIN_S = 3.0
+_STREAM: Json = {"stream": True, "max_tokens": 64}
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,19 @@ def no_worker(system: WeirDev) -> Iterator[Call]:
 
 
 @contextmanager
+def worker_killed(system: WeirDev) -> Iterator[Call]:
+    """The only worker's process dies in the middle of the answer."""
+    model = new_model(system)
+    with worker_of(system, model) as worker:
+        body = {"kind": "die", "after_tokens": 3}
+        asked = call(system, model=model, **_STREAM)
+        ready = once(system, lambda: system.chat(model=model, max_tokens=1).status == 200, asked)
+        assert system.request("POST", worker.url + "/weir/faults", body).status == 200
+        yield ready
+        assert worker.process.wait(10) == -signal.SIGKILL
+
+
+@contextmanager
 def redis_stopped(system: WeirDev) -> Iterator[Call]:
     """Redis does not answer."""
     pid = system.ready["pids"]["redis"]
@@ -183,12 +197,12 @@ STATUSES = (
 )  # fmt: skip
 """Before the first byte: a status."""
 
-_STREAM = {"stream": True, "max_tokens": 64}
 MIDSTREAM = (
     Failure(
         "connection lost", faulty("die_midstream", after_tokens=3, **_STREAM), 0, _UPSTREAM,
         "worker_failed", "APIError",
     ),
+    Failure("worker killed", worker_killed, 0, _UPSTREAM, "worker_failed", "APIError"),
     Failure(
         "error event", faulty("error_event", after_tokens=3, **_STREAM), 0, _UPSTREAM,
         "worker_failed", "APIError",

@@ -11,7 +11,7 @@ def assert_reads_over_comments(system: WeirDev, caller: Caller) -> None:
     of them."""
     delay_ms = 3 * KEEPALIVE_MS // 2
     assert KEEPALIVE_MS < delay_ms < STALL_TIMEOUT_MS
-    asked = call(system, stream=True, max_tokens=2)
+    asked = call(system, stream=True, max_tokens=1)
     with fault(system, kind="slow", delay_ms=delay_ms):
         raw = system.post({**asked.fields, "temperature": 0})
     assert raw.raw.startswith(b":"), "no comment was sent"
