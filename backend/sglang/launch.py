@@ -19,7 +19,8 @@ BREAKING = {
     "--schedule-low-priority-values-first": "would serve batch before interactive",
     "--abort-on-priority-when-disabled": "contradicts priority scheduling",
     "--skip-tokenizer-init": "leaves no chat completions to serve",
-    "--return-hidden-states": "would let a request read what is not a tenant's",
+    "--enable-return-hidden-states": "would let a request read what is not a tenant's",
+    "--trust-request-chat-template": "would let a request run a template of its own",
     "--enable-custom-logit-processor": "would let a request run code on the worker",
 }
 """Flags of SGLang that take away something the gateway promises, and what."""
@@ -66,9 +67,11 @@ def launch_arguments(settings: SglangSettings, extra: Sequence[str] = ()) -> lis
     Raises LaunchRefused where `extra` takes back what the gateway relies on.
     """
     for argument in extra:
-        flag = argument.partition("=")[0]
-        if flag in BREAKING:
-            raise LaunchRefused(f"{flag} {BREAKING[flag]}")
+        given = argument.partition("=")[0]
+        for flag, effect in BREAKING.items():
+            # SGLang takes the beginning of a flag for the whole, where only one begins so.
+            if len(given) > len("--") and flag.startswith(given):
+                raise LaunchRefused(f"{flag} {effect}")
     options: dict[str, object] = {
         "--model-path": settings.model_path,
         "--served-model-name": settings.served_model_name,
@@ -88,5 +91,5 @@ def launch_arguments(settings: SglangSettings, extra: Sequence[str] = ()) -> lis
         "--tool-call-parser": settings.tool_call_parser,
         "--reasoning-parser": settings.reasoning_parser,
     }
-    given = [f"{flag}={value}" for flag, value in options.items() if value is not None]
-    return [*given, *RELIED_ON, *extra]
+    chosen = [f"{flag}={value}" for flag, value in options.items() if value is not None]
+    return [*chosen, *RELIED_ON, *extra]

@@ -90,7 +90,8 @@ class ChoiceAssembly:
         ending: Json = {
             "logprobs": self._logprobs,
             "finish_reason": self._finish,
-            "matched_stop": self._matched_stop,
+            # What ended a tool call is no stop of the tenant's: SGLang says none in a whole answer.
+            "matched_stop": None if self._finish == "tool_calls" else self._matched_stop,
         }
         if not self._chat:
             return {"index": self._index, "text": text, **ending}

@@ -91,6 +91,15 @@ def test_tool_calls_grow_by_their_index() -> None:
     }
 
 
+def test_a_tool_call_was_ended_by_no_stop() -> None:
+    """A stream of SGLang's names the token that ended it, its whole answer does not."""
+    choice = assembled(
+        tool_delta(0, id="c0", function={"name": "f", "arguments": "{}"}),
+        events.chunk(delta={}, finish="tool_calls", matched_stop=2),
+    )
+    assert (choice["finish_reason"], choice["matched_stop"]) == ("tool_calls", None)
+
+
 def test_logprobs_are_joined() -> None:
     """One list over the whole answer, as a non-streaming engine would give."""
     choice = assembled(
