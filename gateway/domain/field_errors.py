@@ -8,6 +8,8 @@ from gateway.errors import Unprocessable
 
 AT_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 UNKNOWN_FIELD = re.compile(r"unknown field `(?P<name>[^`]*)`")
+QUOTED_VALUE = re.compile(r"^(?P<kind>Invalid enum value) .*", re.DOTALL)
+"""The one message of msgspec's that quotes a value, which may be a secret in the wrong place."""
 MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
@@ -16,7 +18,7 @@ def unprocessable_field(error: msgspec.ValidationError, *, prefix: str = "") -> 
     text = str(error)
     found = AT_PATH.search(text)
     path = found["path"] if found else ""
-    reason = text[: found.start()] if found else text
+    reason = QUOTED_VALUE.sub(r"\g<kind>", text[: found.start()] if found else text)
     named = UNKNOWN_FIELD.search(reason) or MISSING_FIELD.search(reason)
     param = ".".join(part for part in (prefix, path, named["name"] if named else "") if part)
     reason = reason[0].lower() + reason[1:]

@@ -13,6 +13,9 @@ from gateway.errors import WeirError
 
 MEDIA_TYPE = "application/problem+json"
 
+DETAIL_CHARACTERS_MAX = 500
+"""Names that a request brings are shown in full only up to here."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -60,13 +63,18 @@ def _answer(
         type=f"urn:weir:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=detail,
+        detail=_cut(detail),
         code=code,
-        param=param,
+        param=None if param is None else _cut(param),
     )
     return Response(
         msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers
     )
+
+
+def _cut(text: str) -> str:
+    cut = text[:DETAIL_CHARACTERS_MAX]
+    return cut if len(cut) == len(text) else cut + "…"
 
 
 def _headers(error: WeirError) -> dict[str, str]:

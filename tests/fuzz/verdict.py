@@ -12,6 +12,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 DOCUMENT = "urn:weir:openapi"
+ERROR_BYTES_MAX = 8_192
 PROBLEM_FIELDS = {"type", "title", "status", "detail", "code"}
 
 
@@ -34,6 +35,8 @@ class Judge:
         if SECRET.encode() in shown:
             faults.append("the answer shows a secret")
         if reply.status >= 400:
+            if len(reply.body) > ERROR_BYTES_MAX:
+                faults.append(f"an error of {len(reply.body)} bytes")
             if CANARY.encode() in shown:
                 faults.append("the error shows the prompt")
             code, found = self._error(case, reply)

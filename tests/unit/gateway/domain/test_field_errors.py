@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway.domain.account import Role
 from gateway.domain.field_errors import unprocessable_field
 
 
@@ -21,6 +22,12 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     inner: Inner | None = None
     sizes: list[int] = []
     by_name: dict[str, int] = {}
+
+
+class Named(msgspec.Struct):
+    """An object with a closed set of values."""
+
+    role: Role
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,14 @@ def test_the_path_of_the_field(fields: Any, param: str | None) -> None:
     refused = unprocessable_field(found.value)
     assert refused.param == param
     assert refused.status == 422
+
+
+def test_no_value_is_quoted() -> None:
+    """It may be a password in the wrong place, and as long as the body."""
+    with pytest.raises(msgspec.ValidationError) as found:
+        msgspec.convert({"role": "hunter2' - at `$.x`\n" * 1000}, Named)
+    refused = unprocessable_field(found.value)
+    assert (refused.message, refused.param) == ("role: invalid enum value", "role")
 
 
 def test_a_prefix_leads_the_path() -> None:

@@ -50,3 +50,11 @@ def test_a_refusal_says_how_to_go_on() -> None:
     """How to authenticate, when to try again."""
     assert problem_response(REQUEST, Unauthorized("no token")).headers["www-authenticate"]
     assert problem_response(REQUEST, StoreUnavailable("away")).headers["retry-after"] == "1"
+
+
+def test_what_a_request_named_is_shown_in_bounds() -> None:
+    """An answer does not grow with the body that was wrong."""
+    answer = problem_response(REQUEST, Unprocessable("x" * 100_000, param="y" * 100_000))
+    problem = msgspec.json.decode(answer.content)
+    assert problem["detail"] == "x" * 500 + "…"
+    assert len(answer.content) < 2_000
