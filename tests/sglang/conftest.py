@@ -5,7 +5,7 @@ WEIR_SGLANG_VENV.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -77,7 +77,7 @@ def tight(engines: tuple[SglangServer, SglangServer], systems: tuple[WeirDev, ..
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[pytest.TestReport]:
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failure shows what the engines last logged."""
     report = yield
     if report.failed and isinstance(item, pytest.Function):

@@ -2,6 +2,7 @@
 
 import pytest
 from sglang_server import Behind, soon
+from weir_dev import Json
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -9,7 +10,7 @@ async def test_usage_is_the_rows_and_the_engines(main: Behind, stream: bool) -> 
     """INV-6: the client's usage, the record and the engine's own counters agree to the token."""
     engine = main.engine
     prompted, generated = engine.counted("prompt_tokens_total"), engine.generated
-    asked = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    asked: Json = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     reply = main.weir.chat("Name two rivers.", max_tokens=7, **asked)
     assert reply.status == 200, reply.raw
     usage = reply.events[-1]["usage"] if stream else reply.json["usage"]

@@ -6,9 +6,12 @@ its decorators return the function, which nobody launches). `torchvision` is ins
 registration of shapes fails beside a CPU build of torch, so it is skipped.
 """
 
+import importlib.abc
 import importlib.machinery
 import sys
 import types
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 STOOD_IN_FOR = ("sgl_kernel", "triton")
 
@@ -16,22 +19,23 @@ STOOD_IN_FOR = ("sgl_kernel", "triton")
 class AnyClass:
     """Any class that a stand-in is asked for: may be subclassed, does nothing."""
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: object, **options: object) -> None:
         pass
 
 
 class StandIn(types.ModuleType):
     """A module, a decorator and a namespace in one."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__path__ = []
+        self.__path__: list[str] = []
         self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
+        value: Any
         if full in sys.modules:
             value = sys.modules[full]
         elif name[0].isupper():
@@ -41,34 +45,39 @@ class StandIn(types.ModuleType):
         setattr(self, name, value)
         return value
 
-    def __call__(self, *arguments, **options):
+    def __call__(self, *arguments: Any, **options: object) -> Any:
         if not self.__name__.startswith("triton"):
             raise NotImplementedError(f"{self.__name__} does not run on a CPU")
         if len(arguments) == 1 and callable(arguments[0]) and not options:
             return arguments[0]
         return lambda decorated: decorated
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return False
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(())
 
 
-class StandInFinder:
+class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Asked last, so that an installed package wins."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """A stand-in for what is one of `STOOD_IN_FOR`."""
         top, _, rest = name.partition(".")
         # SGLang has fallbacks of its own where a part of sgl_kernel is missing.
         if top not in STOOD_IN_FOR or (top == "sgl_kernel" and rest):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
-    def create_module(self, spec):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Nothing is read from anywhere."""
         return StandIn(spec.name)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
+        """What is called while SGLang is imported has to answer."""
         if module.__name__ == "triton":
             module.__version__ = "3.9.0"
             module.cdiv = lambda amount, part: -(amount // -part)
