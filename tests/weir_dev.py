@@ -99,6 +99,7 @@ class WeirDev:
         made = self.admin(
             "POST", f"/admin/v1/tenants/{tenant}/keys", {"name": "k", "class": "interactive"}
         )
+        assert made.status == 201, made.raw
         seen = replace(self, tenant=tenant, secrets={tenant: made.json["secret"]})
         deadline = time.monotonic() + 3
         for index in range(len(self.ready["gateways"])):

@@ -2,8 +2,9 @@
 
 import pytest
 from sdk import failures, retries, streams
-from sdk.failures import MIDSTREAM, STATUSES, Failure
+from sdk.failures import Failure
 from sdk.seen import Caller
+from sdk.statuses import MIDSTREAM, STATUSES
 from weir_dev import WeirDev
 
 

@@ -27,11 +27,10 @@ def named(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
-def test_simulated(simulated: WeirDev, row: Row, caller: Caller) -> None:
+def test_simulated(console_simulated_system: WeirDev, row: Row, caller: Caller) -> None:
     """S02 among them: whole and streamed."""
-    rows.run_row(
-        row, base_url(simulated), simulated.key(), simulated.model, "simulated", caller=caller
-    )
+    system = console_simulated_system
+    rows.run_row(row, base_url(system), system.key(), system.model, "simulated", caller=caller)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name in ON_THE_MODEL], ids=named)

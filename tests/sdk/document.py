@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from sdk.failures import CLASSES_ELSEWHERE, MIDSTREAM, STATUSES, Failure
+from sdk.failures import CLASSES_ELSEWHERE, Failure
 from sdk.rows import ENGINES, NoEffect, Passes, Refused, Row
+from sdk.statuses import MIDSTREAM, STATUSES
 from sdk.table import SECTIONS
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "sdks.md"

@@ -1,4 +1,4 @@
-"""Every status of the contract (DESIGN 2.2), provoked on a real system: data for both SDKs."""
+"""Failures provoked on a real system, and what an SDK must make of them."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from weir_dev import WeirDev
 
 Provoke = Callable[[WeirDev], AbstractContextManager[Call]]
 SHOWN_WITHIN_S = 3.0
-_STREAM: Json = {"stream": True, "max_tokens": 64}
+STREAM: Json = {"stream": True, "max_tokens": 64}
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def worker_killed(system: WeirDev) -> Iterator[Call]:
     model = new_model(system)
     with worker_of(system, model) as worker:
         body = {"kind": "die", "after_tokens": 3}
-        asked = call(system, model=model, **_STREAM)
+        asked = call(system, model=model, **STREAM)
         ready = once(system, lambda: system.chat(model=model, max_tokens=1).status == 200, asked)
         assert system.request("POST", worker.url + "/weir/faults", body).status == 200
         yield ready
@@ -142,81 +142,6 @@ def redis_stopped(system: WeirDev) -> Iterator[Call]:
         yield call(system)
     finally:
         os.kill(pid, signal.SIGCONT)
-
-
-_INVALID, _UPSTREAM, _OVERLOADED = "invalid_request_error", "upstream_error", "overloaded_error"
-_BAD, _LIMIT, _SERVER = "BadRequestError", "RateLimitError", "InternalServerError"
-_RATE = "rate_limit_exceeded"
-_TOO_LONG = [{"role": "user", "content": "river " * 9000}]
-_OVER = [{"role": "user", "content": "x" * 9_000_000}]
-
-STATUSES = (
-    Failure("bad value", asks(temperature=9), 400, _INVALID, "invalid_value", _BAD, "temperature"),
-    Failure(
-        "context", asks(messages=_TOO_LONG), 400, _INVALID, "context_length_exceeded", _BAD,
-        "messages",
-    ),
-    Failure(
-        "unknown field", asks(extra_body={"frobnicate": 1}), 400, _INVALID,
-        "unsupported_parameter", _BAD, "frobnicate",
-    ),
-    Failure("never fits", limited(tpm=4), 400, _INVALID, "invalid_value", _BAD),
-    Failure("key", wrong_key, 401, _INVALID, "invalid_api_key", "AuthenticationError"),
-    Failure(
-        "key's models", key_of_another_model, 403, "permission_error", "model_not_allowed",
-        "PermissionDeniedError", "model",
-    ),
-    Failure(
-        "key's network", key_of_another_network, 403, "permission_error", "ip_not_allowed",
-        "PermissionDeniedError",
-    ),
-    Failure(
-        "model", asks(model="nope"), 404, _INVALID, "model_not_found", "NotFoundError", "model"
-    ),
-    Failure("size", asks(messages=_OVER), 413, _INVALID, "request_too_large", "APIError"),
-    Failure("sequences", sequence_taken, 429, "sequences", _RATE, _LIMIT, waits=True),
-    Failure("tokens", limited(1, tpm=25), 429, "tokens", _RATE, _LIMIT, waits=True),
-    Failure("requests", limited(1, rpm=1), 429, "requests", _RATE, _LIMIT, waits=True),
-    Failure("no worker", no_worker, 503, _OVERLOADED, "no_worker", _SERVER, waits=True),
-    Failure(
-        "engine full", faulty("queue_full"), 503, _OVERLOADED, "no_capacity", _SERVER, waits=True
-    ),
-    Failure(
-        "engine full, streamed", faulty("queue_full", stream=True), 503, _OVERLOADED,
-        "no_capacity", _SERVER, waits=True,
-    ),
-    Failure(
-        "no Redis", redis_stopped, 503, _OVERLOADED, "admission_unavailable", _SERVER, waits=True
-    ),
-    Failure("engine fails", faulty("error_500"), 502, _UPSTREAM, "worker_failed", _SERVER),
-    Failure(
-        "engine lost in a whole answer", faulty("die_midstream", after_tokens=3), 502, _UPSTREAM,
-        "worker_failed", _SERVER,
-    ),
-    Failure("engine silent", faulty("stall"), 504, _UPSTREAM, "worker_timeout", _SERVER),
-)  # fmt: skip
-"""Before the first byte: a status."""
-
-MIDSTREAM = (
-    Failure(
-        "connection lost", faulty("die_midstream", after_tokens=3, **_STREAM), 0, _UPSTREAM,
-        "worker_failed", "APIError",
-    ),
-    Failure("worker killed", worker_killed, 0, _UPSTREAM, "worker_failed", "APIError"),
-    Failure(
-        "error event", faulty("error_event", after_tokens=3, **_STREAM), 0, _UPSTREAM,
-        "worker_failed", "APIError",
-    ),
-    Failure(
-        "no finish", faulty("drop_finish", after_tokens=3, **_STREAM), 0, _UPSTREAM,
-        "worker_failed", "APIError",
-    ),
-    Failure(
-        "stall", faulty("stall", after_tokens=3, **_STREAM), 0, _UPSTREAM, "worker_timeout",
-        "APIError",
-    ),
-)  # fmt: skip
-"""After it: the error event. `status` is 0: the SDKs have none."""
 
 
 def assert_raised(failure: Failure, seen: Seen) -> None:

