@@ -174,7 +174,8 @@ def start_sglang(python: Path, checkpoint: Path, log_path: Path, *options: str) 
     command = [
         *(sys.executable, "-m", "gateway", "backend", "sglang", "--python", str(python)),
         *("--model-path", str(checkpoint), "--model", MODEL, "--port", port, *ON_CPU, *options),
-        *("--", "--attention-backend", "torch_native"),
+        # An idle scheduler would keep a core busy.
+        *("--", "--attention-backend", "torch_native", "--sleep-on-idle"),
     ]
     with log_path.open("wb") as log:
         process = subprocess.Popen(

@@ -14,6 +14,7 @@ _TOOL = {
     "function": {
         "name": "river_length",
         "description": "The length of a river",
+        "strict": True,
         "parameters": {
             "type": "object",
             "properties": {"river": {"enum": ["Nile", "Rhine"]}},
@@ -181,7 +182,7 @@ ROWS = (
     Row(
         "reasoning_effort",
         "`reasoning_effort`",
-        {"reasoning_effort": "low"},
+        {"reasoning_effort": "none"},
         local=Refused("reasoning_effort"),
         simulated=Refused("reasoning_effort"),
         sglang=NoEffect("but on models whose template reads it"),
