@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from fuzz.corpus import CHATS, COMPLETIONS, MODEL
+from fuzz.corpus import AT_LENGTH, CANARY, CHATS, COMPLETIONS, MODEL
 from fuzz.json_text import encode
 from fuzz.mutations import CONTENT_TYPES, ODD_VALUES, mutated_body
 from fuzz.schema_values import SchemaValues
@@ -90,7 +90,10 @@ class Cases:
             weights=(94, 3, 3),
         )[0]
         headers = [(b"authorization", b"Bearer " + token.encode()), *_headers(rng)]
-        leave = rng.choice((0, 0, 1, 200, 1500)) if rng.random() < 0.04 else None
+        leave = rng.choice((0, 1, 200, 1500, 50_000)) if rng.random() < 0.04 else None
+        if leave is not None:  # long enough to be left in the middle
+            body = body.replace(CANARY.encode(), f"{CANARY} {AT_LENGTH}".encode())
+            body = body.replace(b'"max_tokens":8', b'"max_tokens":300')
         if rng.random() < 0.05:
             return _misframed(path, headers, body, rng)
         return _case(kind, "POST", path, headers, body, operation=path, leave_after=leave, rng=rng)

@@ -5,6 +5,8 @@ from typing import Any
 MODEL = "fuzzed"
 CANARY = "the-heron-lands-at-noon"
 """In every prompt; no error and no log may show it."""
+AT_LENGTH = "at length"
+"""In a prompt it makes the engine answer up to the maximum."""
 SECRET = "the-otter-swims-by-night"
 """As password and as workers' API key; no answer and no log may show it."""
 PIXEL = (

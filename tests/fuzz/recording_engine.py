@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import uvicorn
+from fuzz.corpus import AT_LENGTH
 from litestar.types import ASGIApp, HTTPReceiveMessage, Receive, Scope, Send
 
 from backend.sglang_http.app import create_app
@@ -75,6 +76,8 @@ class Recorder:
         for message in kept.get("messages", ()):
             if not isinstance(message.get("content"), str):
                 message["content"] = "something else than text"
+        if AT_LENGTH.encode() in raw:
+            kept["ignore_eos"] = True
         return json.dumps(kept).encode()
 
     def seen(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import contextlib
 from dataclasses import dataclass
 
 ANSWER_WITHIN_S = 30.0
+LEAVES_WITHIN_S = 0.1
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -43,7 +44,7 @@ class Connection:
             return await self._once(request)
 
     async def leave(self, request: bytes, after_bytes: int) -> None:
-        """Send these bytes, read up to so many, and go without a word."""
+        """Send these bytes, read up to so many for a moment, and go without a word."""
         self.close()
         async with asyncio.timeout(ANSWER_WITHIN_S):
             reader, writer = await self._open()
@@ -51,8 +52,8 @@ class Connection:
             try:
                 await writer.drain()
                 if after_bytes:
-                    await asyncio.wait_for(reader.read(after_bytes), 5)
-            except (OSError, TimeoutError):
+                    await asyncio.wait_for(reader.readexactly(after_bytes), LEAVES_WITHIN_S)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError):
                 pass
         self.close()
 
