@@ -31,6 +31,8 @@ class StreamOptions(msgspec.Struct, frozen=True):
 
     include_usage: bool | None = None
     continuous_usage_stats: bool | None = None
+    include_obfuscation: bool | None = None
+    """OpenAI pads its chunks unless told not to. Weir never does, so only true is refused."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -175,10 +177,8 @@ def read_request(
         if maximum is not None
     ]
     options = asked.stream_options or StreamOptions()
-    if asked.stream_options is not None and not asked.stream:
-        raise InvalidRequest(
-            "stream_options is only allowed when stream is true", param="stream_options"
-        )
+    if asked.stream_options is not None:
+        _check_stream_options(options, fields["stream_options"], stream=bool(asked.stream))
     return CompletionRequest(
         endpoint=endpoint,
         model=asked.model,
@@ -240,6 +240,18 @@ def _typed(endpoint: Endpoint, body: bytes) -> ChatBody | CompletionBody:
     else:
         _check_prompt(asked)
     return asked
+
+
+def _check_stream_options(options: StreamOptions, raw: msgspec.Raw, *, stream: bool) -> None:
+    if not stream:
+        raise InvalidRequest(
+            "stream_options is only allowed when stream is true", param="stream_options"
+        )
+    known = StreamOptions.__struct_fields__
+    if options.include_obfuscation or not set(msgspec.json.decode(raw, type=RawFields)) <= {*known}:
+        raise UnsupportedParameter(
+            f"of stream_options only {', '.join(known[:2])} can be set", param="stream_options"
+        )
 
 
 def _check_messages(asked: ChatBody) -> None:

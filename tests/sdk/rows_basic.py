@@ -40,6 +40,13 @@ ROWS = (
         hosted="refused",
         forms=("whole",),
     ),
+    Row(
+        "include_obfuscation",
+        '`stream_options={"include_obfuscation": False}`; true is refused',
+        {"stream_options": {"include_obfuscation": False}},
+        check=checks.no_usage,
+        forms=("stream",),
+    ),
     Row("max_tokens", "`max_tokens`", {"max_tokens": 5}, check=checks.cut_at(5)),
     Row(
         "max_completion_tokens",

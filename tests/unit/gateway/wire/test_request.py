@@ -287,7 +287,16 @@ def test_no_prompt_of_a_list_may_be_empty() -> None:
 def test_alternatives_need_log_probabilities() -> None:
     """Otherwise an engine would drop the field unread."""
     assert chat(logprobs=True, top_logprobs=2).forward["top_logprobs"]
-    for without in ({}, {"logprobs": False}):
+    for logprobs in (None, False):
         with pytest.raises(InvalidRequest, match="needs logprobs") as refused:
-            chat(top_logprobs=2, **without)
+            chat(top_logprobs=2, logprobs=logprobs)
         assert refused.value.param == "top_logprobs"
+
+
+def test_no_option_of_a_stream_is_dropped_unread() -> None:
+    """What Weir never does may be declined; what it cannot do is refused."""
+    assert chat(stream=True, stream_options={"include_obfuscation": False}).stream
+    for options in ({"include_obfuscation": True}, {"include_timing": True}):
+        with pytest.raises(UnsupportedParameter) as refused:
+            chat(stream=True, stream_options=options)
+        assert refused.value.param == "stream_options"
