@@ -13,6 +13,7 @@ from gateway.wire.fields import (
     TEMPLATE_SWITCHES,
 )
 from gateway.wire.media import refuse_remote_media
+from gateway.wire.shape import refuse_unreadable
 
 Endpoint = Literal["chat", "completions"]
 RawFields = dict[str, msgspec.Raw]
@@ -205,13 +206,15 @@ def _top_level(body: bytes) -> RawFields:
     try:
         if not body.isascii():
             body.decode()
-        return msgspec.json.decode(body, type=RawFields)
+        fields = msgspec.json.decode(body, type=RawFields)
     except UnicodeDecodeError:
         raise InvalidRequest("the body is not valid UTF-8") from None
     except msgspec.ValidationError:
         raise InvalidRequest("the body must be a JSON object") from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("the body is not valid JSON") from None
+    refuse_unreadable(body)
+    return fields
 
 
 def _refuse_unknown(endpoint: Endpoint, fields: RawFields) -> None:
