@@ -181,10 +181,10 @@ ROWS = (
     ),
     Row(
         "reasoning_effort",
-        "`reasoning_effort`",
+        '`reasoning_effort="none"`',
         {"reasoning_effort": "none"},
-        local=Refused("reasoning_effort"),
-        simulated=Refused("reasoning_effort"),
-        sglang=NoEffect("but on models whose template reads it"),
+        local=Passes("any other value is refused"),
+        simulated=Passes("any other value is refused"),
+        sglang=Passes("another value has effect where the model's template reads it"),
     ),
 )
