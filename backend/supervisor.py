@@ -16,7 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from backend.embedded.binaries import BinaryMissing
 from backend.embedded.child import Launch, StartFailed, Store, last_words, spawn
+from backend.embedded.data_dir import DataDirUnusable
+from backend.embedded.ports import NoFreePort
 
 PROBE_PAUSE_S = 0.005
 PROBE_PAUSE_S_MAX = 0.05
@@ -154,7 +157,7 @@ class Supervisor:
             launch = service.launch()
             one.exited = asyncio.Event()
             one.child = child = spawn(launch)
-        except OSError as error:
+        except (OSError, BinaryMissing, DataDirUnusable, NoFreePort) as error:
             raise StartFailed(f"cannot start {service.name}: {error}") from error
         self._reap()
         try:

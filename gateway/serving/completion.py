@@ -226,6 +226,7 @@ class Completions:
                     request,
                     worker=worker,
                     prompt=prompt,
+                    sample=index % request.choices_per_prompt,
                     upstream_id=identifier,
                     max_tokens=needs.max_tokens,
                     salt=salt,

@@ -8,6 +8,7 @@ import msgspec
 from gateway.domain.hosted import HostedTarget
 from gateway.domain.tenant import CacheIsolation, EngineKind, Tenant, Worker
 from gateway.wire.hosted_body import hosted_body
+from gateway.wire.seed import seed_of
 from gateway.wire.request import CompletionRequest, RawFields
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -32,10 +33,14 @@ def upstream_body(
     max_tokens: int,
     salt: str | None,
     priority: int | None = None,
+    sample: int = 0,
 ) -> bytes:
-    """One choice as one stream: the tenant's fields, and the gateway's own over them."""
+    """One choice as one stream: the tenant's fields, and the gateway's own over them. `sample`
+    counts the choices of one prompt."""
     if isinstance(worker, HostedTarget):
-        return hosted_body(request, target=worker, prompt=prompt, max_tokens=max_tokens)
+        return hosted_body(
+            request, target=worker, prompt=prompt, max_tokens=max_tokens, sample=sample
+        )
     options = {"include_usage": True}
     own: dict[str, object] = {
         "model": request.model,
@@ -50,7 +55,7 @@ def upstream_body(
             own["cache_salt"] = salt
         if priority is not None:
             own["priority"] = priority
-    fields: RawFields = dict(request.forward)
+    fields: RawFields = request.forward | seed_of(request, sample)
     if request.endpoint == "completions":
         fields["prompt"] = request.prompts[prompt]
     for name, value in own.items():

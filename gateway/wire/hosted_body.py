@@ -4,6 +4,7 @@ import msgspec
 
 from gateway.domain.hosted import HostedTarget
 from gateway.wire.request import CompletionRequest, RawFields
+from gateway.wire.seed import seed_of
 
 OPENAI_FIELDS = frozenset({
     "messages", "prompt", "temperature", "top_p", "frequency_penalty", "presence_penalty", "seed",
@@ -24,10 +25,16 @@ def can_be_hosted(request: CompletionRequest, target: HostedTarget) -> bool:
 
 
 def hosted_body(
-    request: CompletionRequest, *, target: HostedTarget, prompt: int, max_tokens: int
+    request: CompletionRequest,
+    *,
+    target: HostedTarget,
+    prompt: int,
+    max_tokens: int,
+    sample: int = 0,
 ) -> bytes:
     """One choice as one stream, under the provider's name of the model."""
     fields: RawFields = {name: raw for name, raw in request.forward.items() if bytes(raw) != _NULL}
+    fields |= seed_of(request, sample)
     if request.endpoint == "completions":
         fields["prompt"] = request.prompts[prompt]
     limit_field = target.output_limit_field if request.endpoint == "chat" else "max_tokens"

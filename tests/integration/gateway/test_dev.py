@@ -151,6 +151,17 @@ def test_an_occupied_directory_and_a_taken_port_are_one_line_each(tmp_path: Path
         assert not all_gone(run.pids())
 
 
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    """Also where the servers that need it start side by side."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log").touch()
+    with weir_dev(tmp_path / "data", *SIMULATED) as run:
+        status, said = ended(run)
+    assert status == 1
+    assert said.endswith(f": cannot make {tmp_path / 'data' / 'log'}: File exists\n")
+    assert "Traceback" not in said
+
+
 async def test_stores_of_the_environment_are_used_instead(
     tmp_path: Path, redis_url: str, empty_database_url: str
 ) -> None:
