@@ -8,8 +8,8 @@ import msgspec
 from gateway.domain.hosted import HostedTarget
 from gateway.domain.tenant import CacheIsolation, EngineKind, Tenant, Worker
 from gateway.wire.hosted_body import hosted_body
-from gateway.wire.seed import seed_of
 from gateway.wire.request import CompletionRequest, RawFields
+from gateway.wire.seed import seed_of
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
