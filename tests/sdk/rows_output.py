@@ -17,7 +17,7 @@ _TOOL = {
         "strict": True,
         "parameters": {
             "type": "object",
-            "properties": {"river": {"enum": ["Nile", "Rhine"]}},
+            "properties": {"river": {"type": "string", "enum": ["Nile", "Rhine"]}},
             "required": ["river"],
             "additionalProperties": False,
         },
@@ -145,14 +145,14 @@ ROWS = (
     Row(
         "tool_choice required",
         '`tools=[...], tool_choice="required"`',
-        {"tools": [_TOOL], "tool_choice": "required", "max_tokens": 60},
+        {"tools": [_TOOL], "tool_choice": "required", "max_tokens": 120, "temperature": 0},
         *_NO_TOOLS,
         check=checks.called("river_length"),
     ),
     Row(
         "tool_choice by name",
         '`tools=[...], tool_choice={"type": "function", ...}`',
-        {"tools": [_TOOL], "tool_choice": _ONE_TOOL, "max_tokens": 60},
+        {"tools": [_TOOL], "tool_choice": _ONE_TOOL, "max_tokens": 120, "temperature": 0},
         *_NO_TOOLS,
         check=checks.called("river_length"),
     ),
