@@ -7,9 +7,18 @@ it; xAI and Gemini leave reasoning out of `completion_tokens`, others leave cach
 `prompt_tokens`. No provider's name decides: where the total says more than the two, the kind that
 explains the difference was left out. Cache writes, where a provider counts them, are prompt like
 any other.
+
+Each count is read by itself: one that is none (negative, beyond a record, a text) is absent and
+flagged, and takes none of the others with it. Then the total explains nothing any more: what an
+account with nonsense in it leaves out is for the gateway to count.
 """
 
+from collections.abc import Iterable
+from typing import Annotated
+
 import msgspec
+
+from gateway.wire.request import RawFields
 
 COUNT_MAX = 2**31 - 1
 """The largest count that a usage record holds."""
@@ -25,58 +34,111 @@ class Usage(msgspec.Struct, frozen=True):
     reasoning_tokens: int = 0
     """Of the output, spent on reasoning."""
     out_of_range: bool = False
-    """A count was negative or absurd and has been clamped."""
+    """A count was none that can be, and is absent."""
     inferred: bool = False
     """A count is not as it was said, but what the total makes of it."""
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
+
+
 class _PromptDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int | None = None
+    cached_tokens: _Count | None = None
 
 
 class _CompletionDetails(msgspec.Struct, frozen=True):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: _Count | None = None
 
 
-class _Said(msgspec.Struct, frozen=True):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
+class _Counts(msgspec.Struct, frozen=True):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    total_tokens: _Count | None = None
+    reasoning_tokens: _Count | None = None
+    """SGLang says it at the top."""
+    cached_tokens: _Count | None = None
+    """Moonshot says it at the top."""
+    prompt_cache_hit_tokens: _Count | None = None
+    """DeepSeek's name for it."""
+
+
+class _Said(_Counts, frozen=True):
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
-    reasoning_tokens: int | None = None
-    """SGLang says it at the top."""
-    cached_tokens: int | None = None
-    """Moonshot says it at the top."""
-    prompt_cache_hit_tokens: int | None = None
-    """DeepSeek's name for it."""
 
 
 # Read with every chunk: a decoder that is made once costs a twentieth of one made for each.
 _DECODER = msgspec.json.Decoder(_Said)
+_FIELDS = msgspec.json.Decoder(RawFields)
+_NUMBER = msgspec.json.Decoder(int | float)
+_NULL = msgspec.Raw(b"null")
 
 
 def read_usage(raw: msgspec.Raw) -> Usage | None:
-    """The usage in a field of a chunk; None where there is none, or none that can be read."""
+    """The usage in a field of a chunk; None where there is none, or it is no object."""
     if bytes(raw) == b"null":
         return None
     try:
         return _understood(_DECODER.decode(raw))
     except (msgspec.DecodeError, RecursionError):
-        return None
+        return _each_by_itself(raw)
 
 
 def _understood(said: _Said) -> Usage:
-    counts = (
-        said.prompt_tokens,
-        said.completion_tokens,
-        said.total_tokens,
-        _cached(said),
-        _reasoning(said),
+    usage = _as_said(said)
+    return usage if said.total_tokens is None else _completed(usage, said.total_tokens)
+
+
+def _as_said(said: _Said) -> Usage:
+    return Usage(said.prompt_tokens, said.completion_tokens, _cached(said), _reasoning(said))
+
+
+def _each_by_itself(raw: msgspec.Raw) -> Usage | None:
+    """What can be understood of an object in which something is no count, or no integer."""
+    try:
+        fields = _FIELDS.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    counts, odd = _readable(fields, _Counts.__struct_fields__)
+    cached, odd_cached = _details(fields, "prompt_tokens_details", "cached_tokens")
+    reasoning, odd_reasoning = _details(fields, "completion_tokens_details", "reasoning_tokens")
+    said = _Said(
+        **counts,
+        prompt_tokens_details=_PromptDetails(**cached),
+        completion_tokens_details=_CompletionDetails(**reasoning),
     )
-    prompt, output, total, cached, reasoning = held = tuple(map(_held, counts))
-    usage = Usage(prompt, output, cached, reasoning or 0, out_of_range=held != counts)
-    return usage if total is None else _completed(usage, total)
+    if odd or odd_cached or odd_reasoning:
+        return msgspec.structs.replace(_as_said(said), out_of_range=True)
+    return _understood(said)
+
+
+def _details(fields: RawFields, name: str, count: str) -> tuple[dict[str, int], bool]:
+    raw = fields.get(name, _NULL)
+    if bytes(raw) == b"null":
+        return {}, False
+    try:
+        return _readable(_FIELDS.decode(raw), (count,))
+    except (msgspec.DecodeError, RecursionError):
+        return {}, True
+
+
+def _readable(fields: RawFields, names: Iterable[str]) -> tuple[dict[str, int], bool]:
+    """The counts among so many fields, and whether any of them is none."""
+    counts: dict[str, int] = {}
+    odd = False
+    for name in names:
+        raw = fields.get(name, _NULL)
+        if bytes(raw) == b"null":
+            continue
+        try:
+            number = _NUMBER.decode(raw)
+        except (msgspec.DecodeError, RecursionError):
+            number = -1
+        if 0 <= number <= COUNT_MAX and number == int(number):
+            counts[name] = int(number)
+        else:
+            odd = True
+    return counts, odd
 
 
 def _cached(said: _Said) -> int | None:
@@ -119,12 +181,8 @@ def _completed(usage: Usage, total: int) -> Usage:
         reasoning = max(reasoning, missing)
     return msgspec.structs.replace(
         usage,
-        prompt_tokens=min(prompt, COUNT_MAX),
-        output_tokens=min(output, COUNT_MAX),
-        reasoning_tokens=min(reasoning, COUNT_MAX),
+        prompt_tokens=prompt,
+        output_tokens=output,
+        reasoning_tokens=reasoning,
         inferred=True,
     )
-
-
-def _held(count: int | None) -> int | None:
-    return None if count is None else min(max(count, 0), COUNT_MAX)

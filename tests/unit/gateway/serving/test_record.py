@@ -163,6 +163,16 @@ def test_anomalies_are_flagged_and_clamped() -> None:
     assert count([a_choice(events.usage(-5, -2))], [5]).flags == ("count_out_of_range",)
 
 
+def test_a_count_that_is_none_is_counted_here() -> None:
+    """S10: neither the nonsense nor the nearest number is billed: what admission counted and the
+    deltas seen are, and the row says so."""
+    for prompt, output in ((-5, -2), (2**31, 2**70)):
+        absurd = a_choice(events.content("a"), events.finish(), events.usage(prompt, output))
+        totals = count([absurd], [5])
+        assert (totals.prompt, totals.output, totals.source) == (5, 1, UsageSource.COUNTED)
+        assert totals.flags == ("count_out_of_range", "prompt_counted")
+
+
 def test_a_record_tells_times_and_place() -> None:
     """TTFT from arrival, TPOT over the tokens after the first, the longest gap, the worker."""
     choice = a_choice(events.content("a"), events.content("b"), events.content("c"),

@@ -171,7 +171,51 @@ def test_s09_an_explicit_zero_is_zero() -> None:
     assert read({**NO_CHOICE, "usage": thought}) == Usage(21, 60, None, 60, inferred=True)
 
 
-@pytest.mark.parametrize("odd", ['"n/a"', "[]", "7", '{"prompt_tokens":"5"}', "null", "{}"])
+def test_whole_numbers_are_counts_however_they_are_written() -> None:
+    """A float of a count is that count, beside others or alone."""
+    usage = PROMPT | WHOLE | {"prompt_tokens_details": {"cached_tokens": 473.0}} | REASONING
+    assert read({**NO_CHOICE, "usage": usage}) == Usage(*CANONICAL)
+    assert read({**NO_CHOICE, "usage": {"prompt_tokens": 1e3}}) == Usage(1000)
+
+
+NONSENSE: list[object] = [-1, 2**31, 2**70, 1e300, 3.5, True, "11", "n/a", [3], {"tokens": 3}]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "total_tokens"])
+def test_one_odd_count_takes_no_other_with_it(name: str, nonsense: object) -> None:
+    """S10: it is absent and flagged, so that what was seen is counted in its place; the total does
+    not stand in for it, since the account is not one to trust."""
+    usage = read({**NO_CHOICE, "usage": PROMPT | WHOLE | CACHED | {name: nonsense}})
+    said = {"prompt_tokens": 2640, "completion_tokens": 854} | {name: None}
+    assert usage == Usage(said["prompt_tokens"], said["completion_tokens"], 473, out_of_range=True)
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+@pytest.mark.parametrize(
+    ("details", "name"),
+    [
+        ("prompt_tokens_details", "cached_tokens"),
+        ("completion_tokens_details", "reasoning_tokens"),
+    ],
+)
+def test_an_odd_detail_leaves_the_counts(details: str, name: str, nonsense: object) -> None:
+    """Perfect counts beside it are perfect; nothing is made of what the total has more."""
+    for odd in ({name: nonsense}, nonsense):
+        if odd == {"tokens": 3}:
+            continue
+        usage = read({**NO_CHOICE, "usage": PROMPT | WHOLE | {"total_tokens": 4000, details: odd}})
+        assert usage == Usage(2640, 854, out_of_range=True)
+
+
+def test_a_number_that_no_parser_takes_is_odd() -> None:
+    """Beyond a float, and longer than Python reads."""
+    for number in (b"1e999", b"-" + b"9" * 10_000):
+        data = b'{"choices":[],"usage":{"prompt_tokens":' + number + b',"completion_tokens":3}}'
+        assert read_event(data).usage == Usage(None, 3, out_of_range=True)
+
+
+@pytest.mark.parametrize("odd", ['"n/a"', "[]", "7", "null", "{}"])
 def test_a_usage_that_cannot_be_read_is_none(odd: str) -> None:
     """The answer goes on; what it used is counted as where none was said."""
     data = b'{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":' + odd.encode() + b"}"
@@ -191,7 +235,8 @@ def test_whatever_is_said_nothing_is_lost_or_negative(
     cached: int | None,
     reasoning: int | None,
 ) -> None:
-    """Within what a record holds; never less than was said; with a larger total exactly it."""
+    """Within what a record holds; never less than a count that was said, never a count in place of
+    what was none; with a larger total exactly it."""
     usage = read({**NO_CHOICE, "usage": {
         "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": total,
         "cached_tokens": cached, "reasoning_tokens": reasoning,
@@ -199,8 +244,13 @@ def test_whatever_is_said_nothing_is_lost_or_negative(
     assert usage is not None
     for said, kept in ((prompt, usage.prompt_tokens), (output, usage.output_tokens)):
         assert kept is None or 0 <= kept < 2**31
-        assert said is None or (kept is not None and kept >= min(max(said, 0), 2**31 - 1))
-    if usage.inferred and total is not None and total < 2**31:
+        if said is not None and 0 <= said < 2**31:
+            assert kept is not None
+            assert kept >= said
+        elif said is not None:
+            assert (kept, usage.out_of_range) == (None, True)
+    if usage.inferred:
+        assert not usage.out_of_range
         assert (usage.prompt_tokens or 0) + (usage.output_tokens or 0) == total
 
 
