@@ -6,11 +6,11 @@ Inside they are whole micro-USD per million tokens, which are as many pico-USD p
 import re
 from decimal import Decimal
 
+from gateway.domain.hosted import PRICE_PICO_MAX
 from gateway.errors import Unprocessable
 
 DECIMALS = 6
 DECIMALS_SHOWN_MIN = 2
-PRICE_PICO_MAX = 2**53
 PRICE = re.compile(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,6})?")
 
 
@@ -18,13 +18,14 @@ def parse_price(text: object, *, field: str) -> int:
     """Pico-USD per token of a text such as "0.40", exactly.
 
     Raises Unprocessable naming `field` for anything but plain digits with at most six decimals: a
-    number that is no text, a sign, an exponent, and what is more than 2**53.
+    number that is no text, a sign, an exponent, and what is more than PRICE_PICO_MAX.
     """
     if not isinstance(text, str) or not PRICE.fullmatch(text):
         raise _wrong(field)
     pico = int(Decimal(text).scaleb(DECIMALS))
     if pico > PRICE_PICO_MAX:
-        raise _wrong(field)
+        most = show_price(PRICE_PICO_MAX)
+        raise Unprocessable(f"{field}: must be at most {most} USD per million tokens", param=field)
     return pico
 
 

@@ -8,7 +8,9 @@ import msgspec
 from gateway.domain.tenant import EngineKind, Worker
 
 PROVIDER_PREFIX = "hosted:"
-Price = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+PRICE_PICO_MAX = 2**31 - 1
+"""So that 2**32 tokens cost less than 2**63 pico-USD, the most that a cost's column holds."""
+Price = Annotated[int, msgspec.Meta(ge=0, le=PRICE_PICO_MAX)]
 Timeout = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
 
 

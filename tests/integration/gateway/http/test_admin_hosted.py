@@ -101,6 +101,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (priced(input="4e-1"), "models.m.price.input"),
     (priced(output="-1"), "models.m.price.output"),
     (priced(cached_input="0.0000001"), "models.m.price.cached_input"),
+    (priced(input="9007199254.740992"), "models.m.price.input"),
     (priced(reasoning="1"), "models.m.price.reasoning"),
     ({"models": {"m": {"name": "x", "price": {"input": "1"}}}}, "models.m.price.output"),
     ({"api_key": "a\nb"}, "api_key"),

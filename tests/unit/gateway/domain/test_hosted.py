@@ -1,9 +1,11 @@
+import msgspec
+import pytest
 from hosted_examples import PRICE, a_provider
 from hypothesis import given
 from hypothesis import strategies as st
 from tenant_examples import a_key, a_tenant, a_worker
 
-from gateway.domain.hosted import HostedPrice, in_order, target_of
+from gateway.domain.hosted import PRICE_PICO_MAX, HostedPrice, in_order, target_of
 from gateway.domain.tenant import DataPolicy, EngineKind, Limits, data_policy
 
 TOKENS = st.integers(0, 2**31 - 1)
@@ -71,3 +73,13 @@ def test_a_key_can_only_tighten_its_tenants_policy() -> None:
     ):  # fmt: skip
         found = data_policy(a_tenant(Limits(data_policy=tenant)), a_key(Limits(data_policy=key)))
         assert found is expected, (tenant, key)
+
+
+def test_no_price_costs_more_than_can_be_kept() -> None:
+    """2**32 tokens at the highest price are below 2**63 pico-USD; a higher price is none."""
+    dearest = HostedPrice(input=PRICE_PICO_MAX, output=PRICE_PICO_MAX)
+    whole = 2**32
+    assert dearest.cost_pico(prompt_tokens=whole - 1, cached_tokens=0, output_tokens=1) < 2**63
+    fields = {"input": PRICE_PICO_MAX + 1, "output": 0}
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(fields, HostedPrice)
