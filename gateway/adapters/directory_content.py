@@ -19,6 +19,7 @@ from gateway.adapters.directory_rows import (
 )
 from gateway.adapters.revocations import Revocation
 from gateway.domain.hosted import HostedProvider
+from gateway.domain.origin import at_no_provider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
 
 Value = TypeVar("Value")
@@ -60,7 +61,10 @@ class DirectoryContent:
         self.tenants: dict[str, Tenant] = {}
         self.models: dict[str, Model] = {}
         self.workers: dict[str, Worker] = {}
+        """Those that may be used: none at a hosted provider's server, whatever Postgres says."""
         self.providers: dict[str, HostedProvider] = {}
+        self._registered: dict[str, Worker] = {}
+        self._said_aside: set[str] = set() if earlier is None else earlier._said_aside  # noqa: SLF001
         self._keys: dict[bytes, ApiKey] = {}
         self._digests: dict[str, bytes] = {}
         self._changed: dict[tuple[str, str], int] = {}
@@ -81,9 +85,11 @@ class DirectoryContent:
         for row in rows.models:
             _put(self.models, row.id, row, model_from)
         for row in rows.workers:
-            _put(self.workers, row.id, row, worker_from)
+            _put(self._registered, row.id, row, worker_from)
         for row in rows.providers:
             _put(self.providers, row.name, row, hosted_provider_from)
+        if rows.workers or rows.providers:
+            self._set_workers_aside()
         tenants = [self._put_tenant(row) for row in rows.tenants]
         keys = [self._put_key(row) for row in rows.keys]
         return DirectoryChange(
@@ -91,6 +97,15 @@ class DirectoryContent:
             keys=[key for key in keys if key is not None],
             fleet=bool(rows.models or rows.workers or rows.providers),
         )
+
+    def _set_workers_aside(self) -> None:
+        self.workers = at_no_provider(self._registered.values(), self.providers.values())
+        aside = self._registered.keys() - self.workers.keys()
+        for worker_id in sorted(aside - self._said_aside):
+            logger.error(
+                "directory: worker %s is at a hosted provider's server and is not used", worker_id
+            )
+        self._said_aside |= aside
 
     def revoke(
         self, revocations: Iterable[Revocation], *, forget_before_ms: int

@@ -13,6 +13,7 @@ from gateway.errors import Unprocessable
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
 HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0[xX][0-9a-fA-F]*)$")
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,126}")
 ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
@@ -82,11 +83,18 @@ def check_model(model: Model) -> Model:
 
 
 def is_host(name: str) -> bool:
-    """Whether a name can be looked up at all: an IPv6 address, or dot-separated labels of 1 to 63
-    letters, digits, - and _ (RFC 1035, and the underscore that container networks use)."""
+    """Whether a name can be looked up at all: an address in its usual form, or dot-separated labels
+    of 1 to 63 letters, digits, - and _ (RFC 1035, and the underscore that container networks use).
+    What ends in a number is an address or nothing: `127.1` would hide which server it means."""
     if ":" in name:
         try:
             ipaddress.IPv6Address(name.partition("%")[0])
+        except ValueError:
+            return False
+        return True
+    if ENDS_IN_NUMBER.search(name):
+        try:
+            ipaddress.IPv4Address(name)
         except ValueError:
             return False
         return True

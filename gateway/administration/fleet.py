@@ -9,7 +9,8 @@ from gateway.adapters.directory_rows import MODEL_COLUMNS, WORKER_COLUMNS, model
 from gateway.adapters.tables import model as model_table
 from gateway.adapters.tables import worker as worker_table
 from gateway.administration.checks import check_model, check_worker
-from gateway.administration.images import Image, model_image, worker_image
+from gateway.administration.images import Image, key_change, model_image, worker_image
+from gateway.administration.origins import check_no_provider_at
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
 from gateway.administration.store import Change, Store, verb
 from gateway.domain.tenant import Model, Worker
@@ -66,12 +67,14 @@ class FleetVerbs(Store):
 
     @verb
     async def register_worker(self, actor: str, worker: Worker) -> Worker:
-        """Add a worker or change it. Its model must exist. A worker that drains goes on draining:
-        only `drain_worker` ends that, however often it is registered again."""
+        """Add a worker or change it. Its model must exist, and no hosted provider be at its server.
+        A worker that drains goes on draining: only `drain_worker` ends that, however often it is
+        registered again."""
         check_worker(worker)
         async with self._changing(actor) as change:
             if await _model(change.db, worker.model) is None:
                 raise Unprocessable(f"model: there is no model {worker.model}", param="model")
+            await check_no_provider_at(change.db, worker.url)
             before = await _worker(change.db, worker.id)
             if before is not None:
                 worker = replace(worker, draining=before.draining)
@@ -190,4 +193,7 @@ async def _audit_worker(
 
     subject = after or before
     assert subject is not None  # noqa: S101 - every caller has one of them
-    await change.audit(action, "worker", subject.id, before=image(before), after=image(after))
+    shown = image(after)
+    if shown is not None:
+        shown |= key_change(before, after)
+    await change.audit(action, "worker", subject.id, before=image(before), after=shown)

@@ -11,7 +11,8 @@ from gateway.adapters.directory_rows import HOSTED_COLUMNS, hosted_provider_from
 from gateway.adapters.tables import hosted_provider as hosted_table
 from gateway.administration.fleet import known_models
 from gateway.administration.hosted_checks import check_provider, same_host
-from gateway.administration.images import hosted_image
+from gateway.administration.images import hosted_image, key_change
+from gateway.administration.origins import check_no_worker_at
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
 from gateway.administration.store import Store, verb
 from gateway.domain.hosted import HostedProvider
@@ -30,11 +31,13 @@ class HostedVerbs(Store):
         api_key: str | UnsetType | None = UNSET,
     ) -> HostedProvider:
         """Add a provider or replace it but for its key: UNSET keeps the one that is stored, None
-        removes it. Kept it goes nowhere new: Unprocessable where the server is another one."""
+        removes it. Kept it goes nowhere new: Unprocessable where the server is another one, and
+        where a worker is at the server."""
         async with self._changing(actor) as change:
             before = await _found(change.db, provider.name)
             wanted = replace(provider, api_key=None if api_key is UNSET else api_key)
             wanted = check_provider(wanted, await known_models(change.db))
+            await check_no_worker_at(change.db, wanted.url)
             if api_key is UNSET and before is not None and before.api_key is not None:
                 if not same_host(before.url, wanted.url):
                     raise Unprocessable(
@@ -54,7 +57,7 @@ class HostedVerbs(Store):
                 "hosted",
                 wanted.name,
                 before=None if before is None else hosted_image(before),
-                after=hosted_image(wanted),
+                after={**hosted_image(wanted), **key_change(before, wanted)},
             )
         return wanted
 

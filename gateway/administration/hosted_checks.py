@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gateway.administration.checks import HEADER_VALUE, check_address
 from gateway.domain.field_errors import unprocessable_field
 from gateway.domain.hosted import HostedProvider
+from gateway.domain.origin import origin_of
 from gateway.errors import Unprocessable
 from gateway.wire.fields import SGLANG_EXTENSIONS
 
@@ -60,8 +61,7 @@ def check_provider(provider: HostedProvider, known_models: Collection[str]) -> H
 
 def same_host(one: str, other: str) -> bool:
     """Whether two checked addresses are of one server, which knows a key of the other already."""
-    first, second = urlsplit(one), urlsplit(other)
-    return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
+    return (urlsplit(one).scheme, origin_of(one)) == (urlsplit(other).scheme, origin_of(other))
 
 
 def _wrong(field: str, wanted: str) -> Unprocessable:

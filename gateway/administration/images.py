@@ -41,6 +41,15 @@ def hosted_image(provider: HostedProvider) -> Image:
     return hosted_view(provider)
 
 
+def key_change(
+    before: Worker | HostedProvider | None, after: Worker | HostedProvider | None
+) -> Image:
+    """What an image adds where the API key is another than before: that it is, and no more."""
+    if before is None or after is None or before.api_key == after.api_key:
+        return {}
+    return {"api_key_changed": True}
+
+
 def user_image(user: User) -> Image:
     """A user; the password's hash is no part of it."""
     return _without(user)

@@ -1,6 +1,8 @@
 """Models and workers."""
 
 import pytest
+from hosted_examples import a_provider
+from msgspec.structs import replace
 
 from gateway.administration import Administration
 from gateway.domain.tenant import EngineKind, Model, Worker
@@ -54,6 +56,35 @@ async def test_an_engines_key_is_never_audited(administration: Administration) -
     assert "engine-key" not in str(entry)
     assert entry.after is not None
     assert entry.after["has_api_key"] is True
+
+
+async def test_a_worker_is_at_no_providers_server(administration: Administration) -> None:
+    """What must stay here goes to any worker: nothing is stored, and the refusal names the other.
+    A removed provider's server is free again."""
+    await administration.register_hosted_provider(ME, a_provider(enabled=False))
+    there = replace(WORKER, url="http://AI.example:443")
+    with pytest.raises(Unprocessable, match="acme-ai") as refused:
+        await administration.register_worker(ME, there)
+    assert refused.value.param == "url"
+    assert (await administration.list_workers()).items == []
+    await administration.register_worker(ME, WORKER)
+    with pytest.raises(Unprocessable, match="acme-ai"):
+        await administration.register_worker(ME, there)
+    assert (await administration.list_workers()).items == [WORKER]
+    await administration.remove_hosted_provider(ME, "acme-ai")
+    assert await administration.register_worker(ME, there) == there
+
+
+async def test_another_key_is_audited_as_that(administration: Administration) -> None:
+    """A rotation is no entry whose before is its after; neither key is in it."""
+    await administration.register_worker(ME, WORKER)
+    await administration.register_worker(ME, replace(WORKER, api_key="second-key"))
+    await administration.drain_worker(ME, "w-0")
+    drained, rotated, first = (await administration.list_audit(3)).items
+    assert rotated.before is not None
+    assert rotated.after == {**rotated.before, "api_key_changed": True}
+    assert "api_key_changed" not in {**(drained.after or {}), **(first.after or {})}
+    assert "-key" not in str([drained, rotated, first])
 
 
 REFUSED_WORKERS = [

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.administration import Administration
 from gateway.domain.hosted import HostedModel
+from gateway.domain.tenant import Worker
 from gateway.errors import NotFound, Unprocessable
 
 ME = "cli:test"
@@ -62,6 +63,35 @@ async def test_a_stored_key_goes_to_no_other_server(administration: Administrati
     assert (await administration.register_hosted_provider(ME, path)).api_key == "its-secret"
     moved = await administration.register_hosted_provider(ME, elsewhere, api_key=None)
     assert (moved.url, moved.api_key) == ("https://elsewhere.example/v1", None)
+
+
+async def test_a_provider_is_at_no_workers_server(administration: Administration) -> None:
+    """Neither new nor moved there, whatever the scheme and path; the refusal names the worker."""
+    worker = Worker(id="w-0", model="m", url="http://10.0.0.1:443")
+    await administration.register_worker(ME, worker)
+    there = a_provider(url="https://10.0.0.1/v1")
+    for stored in ([], [a_provider()]):
+        for provider in stored:
+            await administration.register_hosted_provider(ME, provider)
+        with pytest.raises(Unprocessable, match="w-0") as refused:
+            await administration.register_hosted_provider(ME, there)
+        assert refused.value.param == "url"
+        assert (await administration.list_hosted_providers()).items == stored
+    await administration.remove_worker(ME, "w-0")
+    assert await administration.register_hosted_provider(ME, there) == there
+
+
+async def test_another_key_is_audited_as_that(administration: Administration) -> None:
+    """A rotation is no entry whose before is its after."""
+    provider = a_provider()
+    for key in ("first-secret", "second-secret", None):
+        await administration.register_hosted_provider(ME, provider, api_key=key)
+    await administration.register_hosted_provider(ME, replace(provider, rank=1))
+    ranked, removed, rotated, first = (await administration.list_audit(4)).items
+    assert rotated.before is not None
+    assert rotated.after == {**rotated.before, "api_key_changed": True}
+    shown = [(entry.after or {}).get("api_key_changed") for entry in (ranked, removed, first)]
+    assert shown == [None, True, None]
 
 
 async def test_a_removed_provider_is_as_new_when_it_comes_back(

@@ -88,5 +88,6 @@ def test_a_good_provider_comes_back_in_its_stored_form() -> None:
 def test_a_server_is_known_by_scheme_host_and_port() -> None:
     """Its path is its own affair."""
     assert same_host("https://H:1/v1", "https://h:1/openai/v1")
+    assert same_host("https://h/v1", "https://h:443/v1")
     assert not same_host("https://h:1/v1", "http://h:1/v1")
     assert not same_host("https://h:1/v1", "https://h:2/v1")

@@ -8,6 +8,8 @@ from gateway.errors import Unprocessable
 
 BAD_URLS = ["http://a..b", "http://" + "x" * 64, "http://x y", "http://%zz", "http://."]
 BAD_URLS += ["http://[::1", "http://h:1\n", "http://h?", "http://h#", "http://@h"]
+BAD_URLS += ["http://127.1:9", "http://2130706433:9", "http://0x7f.1", "http://127.0.0.1.5"]
+BAD_URLS += ["http://127.0.0.01"]
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
