@@ -27,7 +27,7 @@ from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
 from gateway.http.problems import problem_response
 from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error, v1_handlers
-from gateway.serving.choices import Upstream
+from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
 from gateway.serving.hosted import HostedFallback

@@ -1,10 +1,11 @@
 """A host that stands for a hosted provider: it counts every byte, and answers as OpenAI would."""
 
+import http.server
 import json
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -107,3 +108,40 @@ def black_hole() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         for filler in fillers:
             filler.close()
+
+
+@contextmanager
+def redirecting_worker(target: str, *, status: int, paths: Sequence[str]) -> Iterator[str]:
+    """A worker that seems well, but sends what is asked of these paths on to `target`, and has no
+    other way to answer a completion than with a 500."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self._answer()
+
+        def _answer(self) -> None:
+            body = b'{"loads": [{}]}'
+            if self.path.startswith(tuple(paths)):
+                self.send_response(status)
+                self.send_header("location", target + self.path)
+            else:
+                self.send_response(500 if "completions" in self.path else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            """Nothing is printed."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()

@@ -18,7 +18,7 @@ from tenant_examples import SECRET, a_worker
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain.admission import Settled
-from gateway.serving.choices import Upstream
+from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases

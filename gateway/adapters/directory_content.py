@@ -64,6 +64,7 @@ class DirectoryContent:
         """Those that may be used: none at a hosted provider's server, whatever Postgres says."""
         self.providers: dict[str, HostedProvider] = {}
         self._registered: dict[str, Worker] = {}
+        self._provider_urls: dict[str, str] = {}
         self._said_aside: set[str] = set() if earlier is None else earlier._said_aside  # noqa: SLF001
         self._keys: dict[bytes, ApiKey] = {}
         self._digests: dict[str, bytes] = {}
@@ -88,6 +89,8 @@ class DirectoryContent:
             _put(self._registered, row.id, row, worker_from)
         for row in rows.providers:
             _put(self.providers, row.name, row, hosted_provider_from)
+            # Also of one that cannot be read: its server is a provider's all the same.
+            _put(self._provider_urls, row.name, row, lambda row: str(row.url))
         if rows.workers or rows.providers:
             self._set_workers_aside()
         tenants = [self._put_tenant(row) for row in rows.tenants]
@@ -99,7 +102,7 @@ class DirectoryContent:
         )
 
     def _set_workers_aside(self) -> None:
-        self.workers = at_no_provider(self._registered.values(), self.providers.values())
+        self.workers = at_no_provider(self._registered.values(), self._provider_urls.values())
         aside = self._registered.keys() - self.workers.keys()
         for worker_id in sorted(aside - self._said_aside):
             logger.error(

@@ -176,14 +176,8 @@ class ProbedFleet:
             _warn(worker, known, "priorities are off (--enable-priority-scheduling)")
 
     async def _get(self, worker: Worker, path: str) -> bytes:
-        headers = {"authorization": f"Bearer {worker.api_key}"} if worker.api_key else {}
-        async with self._engine.session.get(
-            worker.url + path,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=_PROBE_S),
-            raise_for_status=True,
-        ) as response:
-            return await response.read()
+        timeout = aiohttp.ClientTimeout(total=_PROBE_S)
+        return await self._engine.ask(worker, path, timeout=timeout)
 
     async def aclose(self) -> None:
         """End the probes that are under way."""

@@ -72,6 +72,31 @@ class HttpEngine:
             check_send=check_send,
         )
 
+    async def ask(
+        self,
+        worker: Worker,
+        path: str,
+        *,
+        body: bytes | None = None,
+        timeout: aiohttp.ClientTimeout,
+    ) -> bytes:
+        """The body of a worker's 200 to a GET, or to a POST of `body`. No redirect is followed: it
+        would take a prompt to an address that nobody configured.
+
+        Raises aiohttp.ClientError, OSError, TimeoutError or ValueError for anything else.
+        """
+        async with self.session.request(
+            "GET" if body is None else "POST",
+            worker.endpoint(path),
+            data=body,
+            headers=_headers(worker, accept="application/json"),
+            allow_redirects=False,
+            timeout=timeout,
+        ) as response:
+            if response.status != 200:
+                raise aiohttp.ClientResponseError(response.request_info, (), status=response.status)
+            return await response.read()
+
     async def aclose(self) -> None:
         """Close the pool."""
         if self._session is not None:
@@ -174,9 +199,10 @@ class HttpEngineStream:
         # The engine may be gone: then the connection is cut below, which frees whatever it holds.
         with contextlib.suppress(aiohttp.ClientError, OSError, ValueError):
             async with self._session.post(
-                self._worker.url + "/abort_request",
+                self._worker.endpoint("/abort_request"),
                 data=msgspec.json.encode({"rid": self._upstream_id}),
                 headers=_headers(self._worker),
+                allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=self._drain_s),
             ):
                 pass
@@ -200,10 +226,10 @@ class HttpEngineStream:
             self._post.cancel()
 
 
-def _headers(worker: Worker) -> dict[str, str]:
+def _headers(worker: Worker, *, accept: str = "text/event-stream") -> dict[str, str]:
     headers = {
         "content-type": "application/json",
-        "accept": "text/event-stream",
+        "accept": accept,
         "accept-encoding": "identity",
         "user-agent": "weir",
     }

@@ -67,17 +67,9 @@ class WorkerTokenizer:
         return None
 
     async def _ask(self, worker: Worker, body: bytes) -> int:
-        headers = {"content-type": "application/json"}
-        if worker.api_key:
-            headers["authorization"] = f"Bearer {worker.api_key}"
-        async with self._engine.session.post(
-            worker.endpoint("/v1/tokenize"),
-            data=body,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s),
-            raise_for_status=True,
-        ) as response:
-            return msgspec.json.decode(await response.read(), type=_Count).count
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s)
+        answer = await self._engine.ask(worker, "/v1/tokenize", body=body, timeout=timeout)
+        return msgspec.json.decode(answer, type=_Count).count
 
 
 def _bodies(request: CompletionRequest) -> list[bytes]:

@@ -57,8 +57,15 @@ def client_ip(scope: Mapping[str, Any]) -> str | None:
 
 
 def one_each(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Headers by name. Of several `authorization` none counts: which is meant cannot be known."""
-    headers = dict(scope["headers"])
+    """Headers by name. Of several `authorization` none counts: which is meant cannot be known.
+    Several of one of our own are a list (RFC 9110, 5.3), which none of them takes: a later one must
+    not undo what an earlier one asked for."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in headers and name.startswith(b"x-weir-"):
+            headers[name] += b", " + value
+        else:
+            headers[name] = value
     if sum(name == b"authorization" for name, _ in scope["headers"]) > 1:
         del headers[b"authorization"]
     return headers

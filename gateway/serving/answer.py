@@ -91,6 +91,9 @@ class StreamAnswer:
             response_id=response_id(request, request_id),
             model=request.model,
             created=created,
+            chunk_object=(
+                "chat.completion.chunk" if request.endpoint == "chat" else "text_completion"
+            ),
             keep_usage=request.continuous_usage and request.sequences == 1,
         )
 
@@ -130,7 +133,8 @@ class StreamAnswer:
             return
         await self.close()
         await self._start()
-        await self._connection.write(sse.event(self._rewriter.rewrite(data, choice.index)))
+        shown = self._rewriter.rewrite(data, choice.index, event.usage)
+        await self._connection.write(sse.event(shown))
 
     async def complete(self, usage: Json) -> None:
         """Usage where it was asked for, then [DONE]."""
@@ -138,10 +142,7 @@ class StreamAnswer:
         await self._start()
         last = sse.DONE_EVENT
         if self._request.include_usage:
-            kind = (
-                "chat.completion.chunk" if self._request.endpoint == "chat" else "text_completion"
-            )
-            last = sse.event(self._rewriter.usage_chunk(usage, kind)) + last
+            last = sse.event(self._rewriter.usage_chunk(usage)) + last
         await self._connection.finish(last)
 
     async def fail(self, error: WeirError) -> None:

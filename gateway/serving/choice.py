@@ -13,6 +13,8 @@ from gateway.wire.usage import Usage
 FINISH_REASON_CHARACTERS_MAX = 64
 ABORTED = "abort"
 """SGLang's finish reason of a stream that was aborted: never an answer."""
+UNPRINTABLE = "unprintable"
+"""What is recorded of a finish reason that no text column takes."""
 
 
 @dataclass
@@ -59,7 +61,8 @@ class Choice:
     def note(self, event: Event, now_us: int) -> None:
         """Count an event."""
         if event.finish_reason is not None:
-            self.finish_reason = event.finish_reason[:FINISH_REASON_CHARACTERS_MAX]
+            reason = event.finish_reason[:FINISH_REASON_CHARACTERS_MAX]
+            self.finish_reason = reason if reason.isprintable() else UNPRINTABLE
         if event.usage is not None:
             self.usage = event.usage
             self.usage_is_final = not event.has_choice or self.finish_reason is not None
@@ -79,19 +82,29 @@ class Choice:
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
         self.provider_request_id = None
 
-    def end_attempt(self, outcome: Outcome, now_ms: int, sequence: int) -> None:
-        """Remember how the stream on this worker ended."""
+    def take_back_attempt(self) -> None:
+        """Nothing was sent: there was no attempt, and nobody has the tenant's data."""
+        self.worker = None
+
+    def end_attempt(
+        self, outcome: Outcome, now_ms: int, sequence: int, *, refused_by_status: bool = False
+    ) -> None:
+        """Remember how the stream on this worker ended. A hosted attempt costs what its final usage
+        says, nothing where the provider answered with an error, else nobody knows what."""
         if self.worker is None:
             return
         usage = self.usage or Usage()
         prompt_tokens = usage.prompt_tokens or 0
         cost_pico = None
         if isinstance(self.worker, HostedTarget) and self.worker.price is not None:
-            cost_pico = self.worker.price.cost_pico(
-                prompt_tokens=prompt_tokens,
-                cached_tokens=usage.cached_tokens or 0,
-                output_tokens=self.output_tokens,
-            )
+            if refused_by_status:
+                cost_pico = 0
+            elif self.usage_is_final and None not in (usage.prompt_tokens, usage.output_tokens):
+                cost_pico = self.worker.price.cost_pico(
+                    prompt_tokens=prompt_tokens,
+                    cached_tokens=usage.cached_tokens or 0,
+                    output_tokens=self.output_tokens,
+                )
         self.ended_attempts.append(
             UsageAttempt(
                 attempt=sequence,

@@ -6,39 +6,21 @@ where the tenant allows it, under the same lease; after it a failure is final (D
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
-from billing.domain.usage_record import Outcome
 from gateway.domain import routing
 from gateway.domain.hosted import PROVIDER_PREFIX, HostedTarget
-from gateway.domain.tenant import EngineKind, Worker
+from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
-from gateway.errors import HostedSendRefused, Overloaded, WorkerFailed, WorkerUnreachable
+from gateway.errors import Overloaded, WorkerFailed, WorkerTimeout, WorkerUnreachable
+from gateway.serving.attempt import FULL, Attempt, Upstream
 from gateway.serving.choice import Choice
-from gateway.serving.hosted import HostedFallback, HostedRoute
-from gateway.serving.live import LiveRequest, Patience
-from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet, UpstreamStream
-from gateway.telemetry import metrics
-from gateway.wire.chunk_id import chunk_id
-from gateway.wire.upstream import Event, read_event
+from gateway.serving.hosted import HostedRoute
+from gateway.serving.live import LiveRequest
+from gateway.serving.ports import EngineRefused
+from gateway.wire.upstream import Event
 
 ATTEMPTS_MAX = 2
 """Of a choice on workers; beside them at most as many at hosted providers."""
-FULL = frozenset({429, 503})
-"""The engine has no room now; another may."""
-REFUSALS = FULL | {400, 413, 422}
-"""Statuses that say something of the request. Any other (a key, a path, a crash) says that the
-worker fails."""
-
-
-@dataclass(frozen=True)
-class Upstream:
-    """What opening and reading streams needs."""
-
-    engine: Engine
-    fleet: Fleet
-    clock: Clock
-    hosted: HostedFallback
 
 
 class ChoiceStreams:
@@ -87,7 +69,7 @@ class ChoiceStreams:
             try:
                 async for data, event in self._read(choice):
                     await queue.put((choice, data, event))
-            except (WorkerFailed, EngineRefused, Overloaded) as error:
+            except (WorkerFailed, WorkerTimeout, EngineRefused, Overloaded) as error:
                 failures.append(error)
                 self._live.abort_streams()
             finally:
@@ -116,161 +98,62 @@ class ChoiceStreams:
                 async for data, event in self._attempt(choice, worker):
                     started = True
                     yield data, event
-            except (WorkerFailed, EngineRefused) as error:
+            except (WorkerFailed, WorkerTimeout, EngineRefused) as error:
                 following = None if started else self._following(choice, tried, error)
                 if following is not None:
                     worker = following
-                elif isinstance(error, WorkerUnreachable) and self._none_left():
+                elif not started and self._says_nothing(worker, error):
                     raise self._no_worker() from None
                 else:
                     raise
             else:
                 return
 
+    def _attempt(self, choice: Choice, worker: Worker) -> AsyncIterator[tuple[bytes, Event]]:
+        if isinstance(worker, HostedTarget) and not self._route.begin(worker):
+            raise self._no_worker()
+        self._attempts += 1
+        return Attempt(
+            upstream=self._upstream,
+            live=self._live,
+            route=self._route,
+            choice=choice,
+            worker=worker,
+            path=self._path,
+            sequence=self._attempts,
+            max_tokens=self._max_tokens,
+        ).events()
+
     def _following(
         self, choice: Choice, tried: list[str], error: Exception | None
     ) -> Worker | None:
-        """Where the request may fare better than it did: workers first, then a hosted provider,
-        but for what only a worker's queue had no room for."""
-        full = isinstance(error, EngineRefused)
-        if self._live.aborting or (isinstance(error, EngineRefused) and error.status not in FULL):
+        """Where the request may fare better than it did: workers first, then hosted providers. What
+        a worker refused, or had no room for, goes to none: the fleet serves."""
+        if self._live.aborting:
             return None
         hosted = sum(worker_id.startswith(PROVIDER_PREFIX) for worker_id in tried)
+        refused = isinstance(error, EngineRefused)
+        if isinstance(error, EngineRefused) and not hosted and error.status not in FULL:
+            return None
         if not hosted and len(tried) < ATTEMPTS_MAX:
             view = routing.pick(self._views(), excluded=tried, need=choice.need)
             if view is not None:
                 return view.worker
-        if hosted >= ATTEMPTS_MAX or (full and not hosted):
+        if hosted >= ATTEMPTS_MAX or (refused and not hosted):
             return None
         return self._route.target(excluded=tried)
 
-    def _none_left(self) -> bool:
-        return not self._live.aborting and not routing.eligible(self._views())
+    def _says_nothing(self, worker: Worker, error: Exception) -> bool:
+        """Whether a failure only says that no worker is there: none could be reached, or what a
+        provider will not take, which the fleet may."""
+        if self._live.aborting:
+            return False
+        if isinstance(worker, HostedTarget) and isinstance(error, EngineRefused):
+            return error.status not in FULL
+        return isinstance(error, WorkerUnreachable) and not routing.eligible(self._views())
 
     def _no_worker(self) -> Overloaded:
         return Overloaded(f"no worker of {self._model} is ready", code="no_worker")
 
     def _views(self) -> Sequence[WorkerView]:
         return self._upstream.fleet.views(self._model)
-
-    async def _attempt(self, choice: Choice, worker: Worker) -> AsyncIterator[tuple[bytes, Event]]:
-        clock, fleet = self._upstream.clock, self._upstream.fleet
-        choice.begin_attempt(worker, clock.now_ms())
-        self._attempts += 1
-        sequence = self._attempts
-        upstream_id, body = choice.body(worker, choice.attempts)
-        hosted = self._hosted_attempt(worker)
-        stream = self._upstream.engine.stream(
-            worker,
-            self._path,
-            upstream_id,
-            body,
-            check_send=None if hosted is None else self._route.check_send,
-        )
-        outcome = Outcome.WORKER_FAILED
-        fleet.opened(worker.id)
-        self._live.attach(stream)
-        try:
-            async for data, event in self._events(choice, worker, stream):
-                yield data, event
-            if not choice.finished and self._live.stopped is None and not self._live.aborting:
-                raise WorkerFailed("the worker ended the stream without finishing it")
-            outcome = Outcome.COMPLETED if choice.finished else self._stop_outcome()
-        except EngineRefused as error:
-            if error.status not in REFUSALS:
-                raise WorkerFailed(f"the worker answered {error.status}") from None
-            outcome = Outcome.REFUSED
-            if hosted is not None:
-                hosted.refused = error.status not in FULL
-            raise
-        except HostedSendRefused:
-            outcome = Outcome.REFUSED
-            raise
-        except WorkerFailed as error:
-            if self._live.stopped is not None:
-                outcome = self._stop_outcome()
-            elif isinstance(error, WorkerUnreachable) and hosted is None:
-                fleet.failed(worker.id)
-            raise
-        finally:
-            await stream.aclose()
-            self._live.detach(stream)
-            fleet.closed(worker.id)
-            choice.end_attempt(outcome, clock.now_ms(), sequence)
-            if hosted is not None:
-                hosted.end(outcome, answered=choice.finish_reason is not None or choice.began)
-
-    async def _events(
-        self, choice: Choice, worker: Worker, stream: UpstreamStream
-    ) -> AsyncIterator[tuple[bytes, Event]]:
-        """The stream's events, each noted. The end of an answer that is as long as it may be is
-        held back until the engine has said how long that was: SGLang cuts a maximum down to what
-        its KV pool holds, and calls that `length` too."""
-        held: tuple[bytes, Event] | None = None
-        async for data in stream:
-            now_us = self._upstream.clock.monotonic_us()
-            self._live.last_event_us = now_us
-            self._live.saw_event = True
-            event = read_event(data)
-            choice.note(event, now_us)
-            if choice.provider_request_id is None and isinstance(worker, HostedTarget):
-                choice.provider_request_id = stream.provider_request_id or chunk_id(data)
-            if event.finish_reason is not None:
-                self._live.all_finished = all(c.finished for c in self._choices)
-            if event.error is not None:
-                if choice.deltas == 0:
-                    raise EngineRefused(event.error.status, event.error.message)
-                raise WorkerFailed("the worker reported an error")
-            if held is not None:
-                self._check_length(choice, worker)
-                yield held
-                held = None
-            if event.finish_reason == "length" and worker.kind is EngineKind.SGLANG:
-                held = (data, event)
-            else:
-                yield data, event
-        if held is not None:
-            yield held
-
-    def _check_length(self, choice: Choice, worker: Worker) -> None:
-        if choice.usage is None or choice.usage.output_tokens is None:
-            return
-        if choice.usage_is_final and choice.usage.output_tokens < self._max_tokens:
-            choice.cut_short = True
-            raise WorkerFailed("the engine had no room for the whole answer and cut it short")
-
-    def _hosted_attempt(self, worker: Worker) -> "_HostedAttempt | None":
-        if not isinstance(worker, HostedTarget):
-            return None
-        if not self._route.fallback.begin(worker):
-            raise self._no_worker()
-        self._live.last_event_us = self._upstream.clock.monotonic_us()
-        self._live.patience = Patience(
-            worker.first_event_timeout_ms * 1000, worker.stall_timeout_ms * 1000
-        )
-        return _HostedAttempt(self._route.fallback, worker)
-
-    def _stop_outcome(self) -> Outcome:
-        stopped = self._live.stopped
-        return Outcome.WORKER_FAILED if stopped is None else stopped.outcome
-
-
-@dataclass
-class _HostedAttempt:
-    """Tells the circuit breaker how an attempt ended."""
-
-    fallback: HostedFallback
-    target: HostedTarget
-    refused: bool = False
-    """It refused this request, as it would have on any day: it works."""
-
-    def end(self, outcome: Outcome, *, answered: bool) -> None:
-        """`answered` says whether any of an answer came."""
-        metrics.HOSTED_ATTEMPTS.labels(provider=self.target.provider, outcome=outcome.value).inc()
-        left = outcome in (Outcome.CLIENT_CANCELLED, Outcome.GATEWAY_LOST)
-        if outcome is Outcome.COMPLETED or self.refused or (left and answered):
-            self.fallback.succeeded(self.target)
-        elif left:
-            self.fallback.abandoned(self.target)
-        else:
-            self.fallback.failed(self.target)

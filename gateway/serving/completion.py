@@ -23,9 +23,10 @@ from gateway.errors import Overloaded, WeirError
 from gateway.serving.admit import admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
+from gateway.serving.attempt import Upstream
 from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
 from gateway.serving.choice import Choice
-from gateway.serving.choices import ChoiceStreams, Upstream
+from gateway.serving.choices import ChoiceStreams
 from gateway.serving.estimate import Estimate, estimate, fewest_tokens
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases

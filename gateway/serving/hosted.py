@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from gateway.domain.circuit import Circuit, CircuitState
+from gateway.domain.circuit import Circuit, CircuitState, Leave
 from gateway.domain.hosted import HostedTarget, in_order, target_of
-from gateway.domain.tenant import DataPolicy, data_policy
+from gateway.domain.tenant import DataPolicy, RequestClass, data_policy
 from gateway.errors import HostedSendRefused
-from gateway.serving.authenticate import Caller
+from gateway.serving.authenticate import Caller, request_class
 from gateway.serving.ports import Clock, Directory
 from gateway.telemetry import metrics
 from gateway.wire.hosted_body import can_be_hosted
@@ -28,78 +28,118 @@ class HostedFallback:
 
     directory: Directory
     clock: Clock
-    _circuits: dict[str, Circuit] = field(default_factory=lambda: defaultdict(Circuit))
+    circuits: dict[str, Circuit] = field(default_factory=lambda: defaultdict(Circuit))
 
     def allows(self, caller: Caller, request: CompletionRequest) -> bool:
-        """Whether the request may go to a provider by what is known now, at most a second old."""
+        """Whether the request may go to a provider by what is known now, at most a second old.
+
+        Batch may not: it waits for the fleet (DESIGN 10).
+        """
         tenant = self.directory.tenant(caller.tenant.id)
         key = self.directory.key_by_digest(caller.key.digest)
         if tenant is None or tenant.suspended or key is None or key.revoked_at_ms is not None:
             return False
+        interactive = request_class(caller, asked_batch=request.asked_batch)
         return (
-            not request.self_hosted_only
+            interactive is RequestClass.INTERACTIVE
+            and not request.self_hosted_only
             and self.directory.age_ms <= POLICY_AGE_MS_MAX
             and data_policy(tenant, key) is DataPolicy.HOSTED_ALLOWED
         )
 
-    def target(
-        self, caller: Caller, request: CompletionRequest, *, excluded: Collection[str] = ()
-    ) -> HostedTarget | None:
-        """The provider to ask, or None: not allowed, none serves the model or understands every
-        field of the request, or those that do are left alone after failures."""
-        if not self.allows(caller, request):
-            return None
-        for provider in in_order(self.directory.hosted_providers()):
-            target = target_of(provider, request.model)
-            if target is None or target.id in excluded or not can_be_hosted(request, target):
-                continue
-            if self._circuits[target.id].may_try(self._now_ms()):
-                return target
-        return None
-
-    def begin(self, target: HostedTarget) -> bool:
-        """Take the circuit's leave for one attempt; then exactly one of the next three follows."""
-        return self._circuits[target.id].begin(self._now_ms())
-
-    def succeeded(self, target: HostedTarget) -> None:
-        """The provider answered, if only with a refusal of this request."""
-        self._circuits[target.id].succeeded()
-        self._show(target)
-
-    def failed(self, target: HostedTarget) -> None:
-        """The provider could not be reached, failed, or had no room."""
-        self._circuits[target.id].failed(self._now_ms())
-        self._show(target)
+    def targets(self, model: str) -> list[HostedTarget]:
+        """Where the model is served now, in the order in which it is asked for."""
+        found = (target_of(each, model) for each in in_order(self.directory.hosted_providers()))
+        return [target for target in found if target is not None]
 
     def circuit(self, provider_id: str) -> CircuitState:
         """What this gateway lets through to the provider now."""
-        return self._circuits[provider_id].state(self._now_ms())
+        return self.circuits[provider_id].state(self.now_ms())
 
-    def abandoned(self, target: HostedTarget) -> None:
-        """The attempt tells nothing of the provider."""
-        self._circuits[target.id].abandoned()
-
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
+        """The circuits' time."""
         return self.clock.monotonic_us() // 1000
 
-    def _show(self, target: HostedTarget) -> None:
-        state = self._circuits[target.id].state(self._now_ms())
-        metrics.HOSTED_CIRCUIT.labels(provider=target.provider).set(_STATES[state])
+
+@dataclass
+class HostedLeave:
+    """One request's leave to use one provider, shared by its choices: together they are one try
+    and at most one failure."""
+
+    circuit: Circuit
+    leave: Leave
+    open: int = 0
+    failed: bool = False
+    succeeded: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class HostedRoute:
     """The fallback for one request."""
 
     fallback: HostedFallback
     caller: Caller
     request: CompletionRequest
+    _leaves: dict[str, HostedLeave] = field(default_factory=dict)
 
     def target(self, *, excluded: Collection[str] = ()) -> HostedTarget | None:
-        """See `HostedFallback.target`."""
-        return self.fallback.target(self.caller, self.request, excluded=excluded)
+        """The provider to ask, or None: not allowed, none serves the model or understands every
+        field of the request, or those that do are left alone after failures."""
+        fallback = self.fallback
+        if not fallback.allows(self.caller, self.request):
+            return None
+        for target in fallback.targets(self.request.model):
+            if target.id in excluded or not can_be_hosted(self.request, target):
+                continue
+            if target.id in self._leaves or fallback.circuits[target.id].may_try(fallback.now_ms()):
+                return target
+        return None
 
-    def check_send(self) -> None:
-        """The last look before the first byte. Raises HostedSendRefused."""
-        if not self.fallback.allows(self.caller, self.request):
+    def check_send(self, target: HostedTarget) -> None:
+        """The last look before the first byte: still allowed, and the provider still there as it
+        was. Raises HostedSendRefused."""
+        there = any(
+            (known.id, known.url, known.api_key, known.served_name)
+            == (target.id, target.url, target.api_key, target.served_name)
+            for known in self.fallback.targets(target.model)
+        )
+        if not there or not self.fallback.allows(self.caller, self.request):
             raise HostedSendRefused
+
+    def begin(self, target: HostedTarget) -> bool:
+        """Whether an attempt may begin; then `end` follows."""
+        held = self._leaves.get(target.id)
+        if held is None:
+            circuit = self.fallback.circuits[target.id]
+            leave = circuit.begin(self.fallback.now_ms())
+            if leave is None:
+                return False
+            held = self._leaves[target.id] = HostedLeave(circuit, leave)
+        held.open += 1
+        return True
+
+    def answered(self, target: HostedTarget) -> None:
+        """The provider has begun to answer."""
+        held = self._leaves[target.id]
+        held.circuit.answered(held.leave)
+        self._show(target)
+
+    def end(self, target: HostedTarget, *, works: bool | None) -> None:
+        """An attempt has ended; `works` is what it tells of the provider, None where nothing."""
+        held = self._leaves[target.id]
+        held.open -= 1
+        held.succeeded |= works is True
+        if works is False and not held.failed:
+            held.failed = True
+            held.circuit.failed(held.leave, self.fallback.now_ms())
+        if held.open == 0:
+            if held.succeeded and not held.failed:
+                held.circuit.succeeded(held.leave)
+            elif not held.failed:
+                held.circuit.abandoned(held.leave)
+                del self._leaves[target.id]
+        self._show(target)
+
+    def _show(self, target: HostedTarget) -> None:
+        state = self.fallback.circuit(target.id)
+        metrics.HOSTED_CIRCUIT.labels(provider=target.provider).set(_STATES[state])

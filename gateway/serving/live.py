@@ -11,6 +11,8 @@ from gateway.telemetry import metrics
 _TICK_S = 0.25
 _LATE_USAGE_US = 5_000_000
 """An engine that has finished an answer is waited for this long to say what it used."""
+_END_US = 250_000
+"""And one that has said so, for this long to end the stream."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,47 @@ class Patience:
     stall_us: int
 
 
+@dataclass(eq=False)
+class StreamWatch:
+    """One open stream of a request: how long it has been silent, and how long it may be."""
+
+    stream: UpstreamStream
+    last_event_us: int
+    patience: Patience | None = None
+    """None: as configured for workers."""
+    saw_event: bool = False
+    finished: bool = False
+    """Its choice has its finish reason: only the usage is still to come."""
+    complete: bool = False
+    """And the usage too: only the end of the stream is still to come."""
+    replaceable: bool = True
+    """While it has said nothing another may be asked instead: then it alone is given up."""
+    timed_out: bool = False
+
+    def saw(self, now_us: int) -> None:
+        """It said something."""
+        self.last_event_us = now_us
+        self.saw_event = True
+
+    def allowed_us(self, usual: Patience) -> int:
+        """How long it may be silent now."""
+        patience = self.patience or usual
+        allowed = patience.stall_us if self.saw_event else patience.first_event_us
+        if self.complete:
+            return min(allowed, _END_US)
+        return min(allowed, _LATE_USAGE_US) if self.finished else allowed
+
+
 class LiveRequest:
     """One admitted request while it runs. The first stop wins and aborts its streams."""
 
     def __init__(self, connection: ClientConnection, now_us: int) -> None:
         self.connection = connection
         self.started_us = now_us
-        self.last_event_us = now_us
-        self.saw_event = False
-        self.all_finished = False
-        """Every choice has its finish reason: only the usage is still to come."""
         self.stopped: Stop | None = None
-        self.patience: Patience | None = None
-        """How long its upstream is waited for, where that is not as configured for workers."""
         self.aborting = False
         """Its streams were asked to abort: their ends without a finish are expected."""
-        self._streams: set[UpstreamStream] = set()
+        self.watches: set[StreamWatch] = set()
 
     def stop(self, stop: Stop) -> None:
         """Stop it now: engines are asked to abort, and what they have counted is still read."""
@@ -55,22 +82,22 @@ class LiveRequest:
     def abort_streams(self) -> None:
         """Ask the engines to abort what is open, and what is opened from now on."""
         self.aborting = True
-        for stream in list(self._streams):
-            stream.abort()
+        for watch in list(self.watches):
+            watch.stream.abort()
 
     def client_left(self) -> None:
         """The client has gone: nobody waits for the answer."""
         self.stop(Stop(Outcome.CLIENT_CANCELLED, None))
 
-    def attach(self, stream: UpstreamStream) -> None:
-        """A stream that must be aborted with the request."""
-        self._streams.add(stream)
+    def attach(self, watch: StreamWatch) -> None:
+        """A stream that must be aborted with the request, and may not be silent for too long."""
+        self.watches.add(watch)
         if self.aborting:
-            stream.abort()
+            watch.stream.abort()
 
-    def detach(self, stream: UpstreamStream) -> None:
+    def detach(self, watch: StreamWatch) -> None:
         """It has ended."""
-        self._streams.discard(stream)
+        self.watches.discard(watch)
 
 
 class LiveRequests:
@@ -142,7 +169,8 @@ class LiveRequests:
         blocked_us = live.connection.blocked_since_us
         if blocked_us is not None:
             # Nothing is read meanwhile: that the worker is silent would be our own doing.
-            live.last_event_us = now_us
+            for watch in live.watches:
+                watch.last_event_us = now_us
             if now_us - blocked_us > self._slow_reader_us:
                 error = WorkerTimeout("the client took no data for too long")
                 live.stop(Stop(Outcome.CLIENT_CANCELLED, error))
@@ -152,9 +180,14 @@ class LiveRequests:
             live.stop(
                 Stop(Outcome.TIMED_OUT, WorkerTimeout("the longest duration of a stream is over"))
             )
-        patience = live.patience or self._patience
-        patience_us = patience.stall_us if live.saw_event else patience.first_event_us
-        if live.all_finished:
-            patience_us = min(patience_us, _LATE_USAGE_US)
-        if now_us - live.last_event_us > patience_us:
-            live.stop(Stop(Outcome.TIMED_OUT, WorkerTimeout("the worker did not answer in time")))
+        for watch in list(live.watches):
+            if now_us - watch.last_event_us > watch.allowed_us(self._patience):
+                self._give_up(live, watch)
+
+    def _give_up(self, live: LiveRequest, watch: StreamWatch) -> None:
+        if watch.complete or (watch.replaceable and not watch.saw_event):
+            watch.timed_out = not watch.complete
+            watch.stream.abort()
+            return
+        watch.timed_out = True
+        live.stop(Stop(Outcome.TIMED_OUT, WorkerTimeout("the worker did not answer in time")))

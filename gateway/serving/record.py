@@ -9,7 +9,7 @@ from gateway.domain.hosted import HostedTarget
 from gateway.domain.lease import Admitted
 from gateway.serving.choice import Choice
 from gateway.wire.assembly import usage_object
-from gateway.wire.usage import Usage
+from gateway.wire.usage import COUNT_MAX, Usage
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
     if reasoning > output:
         flags.add("reasoning_over_output")
         reasoning = output
+    if max(prompt, output) > COUNT_MAX:
+        flags.add("count_out_of_range")
+        prompt, output = min(prompt, COUNT_MAX), min(output, COUNT_MAX)
+        cached, reasoning = min(cached, prompt), min(reasoning, output)
     source = max(sources, key=_TRUST.index, default=UsageSource.ESTIMATED)
     return Totals(prompt, cached, output, reasoning, source, tuple(sorted(flags)))
 

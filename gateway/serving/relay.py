@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome
-from gateway.errors import WeirError, WorkerFailed
+from gateway.errors import WeirError, WorkerFailed, WorkerTimeout
 from gateway.serving.answer import Answer
 from gateway.serving.choice import Choice
 from gateway.serving.choices import ChoiceStreams
@@ -38,6 +38,7 @@ async def relay(
     if live.stopped is not None:
         return Ending(live.stopped.outcome, live.stopped.error)
     broken = False
+    outcome = Outcome.WORKER_FAILED
     failure: WeirError = WorkerFailed("the worker stopped before the end")
     try:
         async for choice, data, event in streams.events():
@@ -52,6 +53,8 @@ async def relay(
         return Ending(Outcome.WORKER_FAILED if began else Outcome.REFUSED, told)
     except WeirError as error:
         failure = error
+        if isinstance(error, WorkerTimeout):
+            outcome = Outcome.TIMED_OUT
     except Exception as error:  # noqa: BLE001 - a bug of ours is recorded and logged as ours
         log_failure(_log, error, "a stream of the gateway failed")
         live.abort_streams()
@@ -62,7 +65,7 @@ async def relay(
         return Ending(Outcome.COMPLETED)
     if live.stopped is not None:
         return Ending(live.stopped.outcome, live.stopped.error)
-    return Ending(Outcome.WORKER_FAILED, failure)
+    return Ending(outcome, failure)
 
 
 async def _taken(answer: Answer, choice: Choice, data: bytes, event: Event) -> bool:

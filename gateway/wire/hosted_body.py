@@ -14,14 +14,38 @@ OPENAI_FIELDS = frozenset({
 """Fields that mean the same at every provider. `logit_bias` is not among them: its keys are tokens
 of our model's vocabulary."""
 
+HARMLESS: dict[str, frozenset[bytes]] = {
+    "logit_bias": frozenset({b"{}"}),
+    "echo": frozenset({b"false"}),
+    "skip_special_tokens": frozenset({b"true"}),
+    "no_stop_trim": frozenset({b"false"}),
+    "separate_reasoning": frozenset({b"true"}),
+    "stream_reasoning": frozenset({b"true"}),
+    "continue_final_message": frozenset({b"false"}),
+    "chat_template_kwargs": frozenset({b"{}"}),
+    "stop_token_ids": frozenset({b"[]"}),
+    "top_k": frozenset({b"-1"}),
+    "min_p": frozenset({b"0", b"0.0"}),
+    "min_tokens": frozenset({b"0"}),
+    "repetition_penalty": frozenset({b"1", b"1.0"}),
+}
+"""Values that say what holds anyhow: left out, nothing is lost."""
+
 _NULL = b"null"
 
 
 def can_be_hosted(request: CompletionRequest, target: HostedTarget) -> bool:
     """Whether the provider understands every field that the tenant set: one left out would change
     the answer without a word."""
-    known = OPENAI_FIELDS.union(target.extensions)
-    return all(name in known or bytes(raw) == _NULL for name, raw in request.forward.items())
+    return all(
+        name in OPENAI_FIELDS or name in target.extensions or _is_harmless(name, raw)
+        for name, raw in request.forward.items()
+    )
+
+
+def _is_harmless(name: str, raw: msgspec.Raw) -> bool:
+    value = bytes(raw)
+    return value == _NULL or b"".join(value.split()) in HARMLESS.get(name, ())
 
 
 def hosted_body(
@@ -33,7 +57,11 @@ def hosted_body(
     sample: int = 0,
 ) -> bytes:
     """One choice as one stream, under the provider's name of the model."""
-    fields: RawFields = {name: raw for name, raw in request.forward.items() if bytes(raw) != _NULL}
+    fields: RawFields = {
+        name: raw
+        for name, raw in request.forward.items()
+        if bytes(raw) != _NULL and (name in OPENAI_FIELDS or name in target.extensions)
+    }
     fields |= seed_of(request, sample)
     if request.endpoint == "completions":
         fields["prompt"] = request.prompts[prompt]

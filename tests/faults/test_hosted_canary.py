@@ -2,16 +2,18 @@
 its data here gets an honest refusal, and the host that stands for the provider gets 0 bytes."""
 
 import http.client
+import json
 import os
 import signal
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 import servers
-from canary import USAGE, black_hole
+from canary import USAGE, black_hole, redirecting_worker
 from fallback_system import IMAGE, POLICY_IN_FORCE_S, Fallback, fallback_system
 from weir_dev import Json, Reply
 from worker_process import WorkerProcess, running_worker
@@ -189,6 +191,41 @@ def test_a_header_that_tightens(system: Fallback) -> None:
             assert_refused(seen.post(seen.body(), headers=headers))
 
 
+def test_a_header_given_twice(system: Fallback) -> None:
+    """The second does not undo the first, in whatever order."""
+    system.use_dead()
+    seen = system.seen_by_a("hosted_allowed").system
+    with nothing_leaves(system):
+        for values in (
+            ("self_hosted_only", "hosted_allowed"), ("hosted_allowed", "self_hosted_only"),
+        ):  # fmt: skip
+            parts = urllib.parse.urlsplit(seen.gateway())
+            connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+            body = json.dumps(seen.body()).encode()
+            connection.putrequest("POST", "/v1/chat/completions")
+            connection.putheader("authorization", f"Bearer {seen.key()}")
+            connection.putheader("content-length", str(len(body)))
+            for value in values:
+                connection.putheader("x-weir-data-policy", value)
+            connection.endheaders(body)
+            assert connection.getresponse().status == 400
+            connection.close()
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_worker_that_redirects_to_the_provider(system: Fallback, status: int) -> None:
+    """Neither probes nor counting nor a request follows it, and such a worker is not healthy."""
+    seen, target = system.seen_by_a(None), system.canary.url
+    everything = redirecting_worker(target, status=status, paths=("/ready", "/v1/"))
+    with everything as url, nothing_leaves(system):
+        system.use(url, healthy=False)
+        assert_refused(seen.ask())
+    counting = redirecting_worker(target, status=status, paths=("/v1/tokenize",))
+    with counting as url, nothing_leaves(system):
+        system.use(url, healthy=True)
+        assert seen.ask().status == 502
+
+
 def test_a_policy_that_was_withdrawn(system: Fallback) -> None:
     """A second later no gateway sends anything."""
     system.use_dead()
@@ -198,6 +235,13 @@ def test_a_policy_that_was_withdrawn(system: Fallback) -> None:
     with nothing_leaves(system):
         for gateway in range(4):
             assert_refused(seen.ask(gateway=gateway))
+
+
+def test_batch_waits(system: Fallback) -> None:
+    """Whatever is allowed, what may wait for the fleet does not go elsewhere."""
+    system.use_dead()
+    with nothing_leaves(system):
+        assert_refused(system.seen_by_a("hosted_allowed").ask(service_tier="flex"))
 
 
 def test_a_suspended_tenant(system: Fallback) -> None:

@@ -12,9 +12,10 @@ from tenant_examples import a_key, a_tenant, a_worker
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Worker
 from gateway.errors import Overloaded, WorkerFailed, WorkerUnreachable
+from gateway.serving.attempt import Upstream
 from gateway.serving.authenticate import Caller
 from gateway.serving.choice import Choice
-from gateway.serving.choices import ChoiceStreams, Upstream
+from gateway.serving.choices import ChoiceStreams
 from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused

@@ -1,53 +1,19 @@
 """The hosted fallback on the straight line: when it is used, and when nothing may go there."""
 
-import asyncio
-import json
-from collections.abc import Sequence
-from typing import Any
-
 import engine_events as events
 import pytest
 from hosted_examples import a_provider
-from memory_gateway import MemoryGateway, data_of, error_of, text_of, until
-from scripted_engine import HANG, Step
+from hosted_gateway import ALLOWED, ONLY, REFUSED, a_gateway, sent
+from memory_gateway import data_of, error_of, text_of
 from tenant_examples import a_key, a_tenant
 
 from billing.domain.usage_record import Outcome
-from gateway.domain.circuit import CircuitState
-from gateway.domain.hosted import HostedModel, HostedProvider
-from gateway.domain.tenant import DataPolicy, Limits
-from gateway.errors import WorkerFailed, WorkerUnreachable
+from gateway.domain.hosted import HostedProvider
+from gateway.domain.tenant import Limits
+from gateway.errors import WorkerFailed
 from gateway.serving.ports import EngineRefused
 
-ALLOWED = Limits(data_policy=DataPolicy.HOSTED_ALLOWED)
-ONLY = Limits(data_policy=DataPolicy.SELF_HOSTED_ONLY)
 FORMS = pytest.mark.parametrize("stream", [True, False])
-REFUSED = WorkerUnreachable("refused")
-
-
-def a_gateway(
-    *scripts: Sequence[Step],
-    workers: int = 0,
-    limits: Limits = ALLOWED,
-    providers: Sequence[HostedProvider] | None = None,
-) -> MemoryGateway:
-    """A gateway with a provider, for a tenant that may use it."""
-    gateway = MemoryGateway(*scripts, workers=workers)
-    gateway.directory.one_tenant = a_tenant(limits)
-    gateway.directory.all_providers = [a_provider()] if providers is None else [*providers]
-    return gateway
-
-
-def sent(gateway: MemoryGateway, index: int = -1) -> dict[str, Any]:
-    """The body of a stream."""
-    found: dict[str, Any] = json.loads(gateway.engine.streams[index].body)
-    return found
-
-
-def circuit_of(gateway: MemoryGateway, provider: str = "hosted:acme-ai") -> CircuitState:
-    """The state of a provider's circuit now."""
-    circuit = gateway.hosted._circuits[provider]
-    return circuit.state(gateway.clock.monotonic_us() // 1000)
 
 
 @FORMS
@@ -167,9 +133,32 @@ async def test_a_permission_that_ends_while_it_connects(change: str) -> None:
     client = await gateway.post()
     record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
     assert (client.status, error_of(client)["code"]) == (503, "no_worker")
-    assert [a.outcome for a in record.attempts] == [Outcome.REFUSED]
-    assert circuit_of(gateway) is CircuitState.CLOSED
+    assert (record.provider, record.worker_id, record.attempts) == ("self", None, ())
     assert not record.billable
+
+
+@pytest.mark.parametrize("change", ["removed", "disabled", "moved", "another key", "unmapped"])
+async def test_a_provider_that_is_changed_while_it_connects(change: str) -> None:
+    """Its prompt goes where an administrator wants it now, or nowhere."""
+    gateway = a_gateway(events.answer(["never"]))
+    now: dict[str, list[HostedProvider]] = {
+        "removed": [],
+        "disabled": [a_provider(enabled=False)],
+        "moved": [a_provider(url="https://elsewhere.example/v1")],
+        "another key": [a_provider(api_key="new")],
+        "unmapped": [a_provider(models={})],
+    }
+    gateway.engine.on_connected = lambda: setattr(gateway.directory, "all_providers", now[change])
+    client = await gateway.post()
+    assert (client.status, error_of(client)["code"]) == (503, "no_worker")
+    assert gateway.record.attempts == ()
+
+
+async def test_batch_waits_for_the_fleet() -> None:
+    """DESIGN 10: what may wait is not worth a provider's price."""
+    gateway = a_gateway()
+    client = await gateway.post(service_tier="flex")
+    assert (client.status, error_of(client)["code"]) == (503, "no_worker")
 
 
 async def test_only_what_the_provider_understands() -> None:
@@ -218,107 +207,15 @@ async def test_choices_and_prompt_lists_are_fanned_out_there_too() -> None:
     assert all("n" not in sent(gateway, index) for index in range(3))
 
 
-async def test_no_price_is_no_cost() -> None:
-    """Unknown is NULL, never 0."""
-    provider = a_provider(models={"m": HostedModel(name="x")})
-    gateway = a_gateway(events.answer(["a"]), providers=[provider])
-    await gateway.post()
-    assert gateway.record.attempts[0].provider_cost_pico is None
-
-
-async def test_the_next_provider_when_one_fails() -> None:
-    """By rank; two at most."""
-    first, second = a_provider("one", rank=1), a_provider("two", rank=2)
-    gateway = a_gateway([REFUSED], events.answer(["a"]), providers=[second, first])
-    await gateway.post()
-    record = gateway.assert_one_of_each(Outcome.COMPLETED)
-    assert [a.provider for a in record.attempts] == ["hosted:one", "hosted:two"]
-
-
 @pytest.mark.parametrize(
-    ("failure", "status", "code"),
+    "field",
     [
-        (REFUSED, 503, "no_worker"),
-        (WorkerFailed("500"), 502, "worker_failed"),
-        (EngineRefused(401, "bad key"), 502, "worker_failed"),
-        (EngineRefused(429, "slow down"), 503, "no_capacity"),
+        {"logit_bias": {}}, {"skip_special_tokens": True}, {"min_p": 0}, {"top_k": -1},
+        {"repetition_penalty": 1.0}, {"min_tokens": 0}, {"stop_token_ids": []},
     ],
-)
-async def test_a_provider_that_fails_is_left_alone(
-    failure: Exception, status: int, code: str
-) -> None:
-    """Q15, Q16: five failures open the circuit, nothing is sent for five seconds, then one try."""
-    gateway = a_gateway(*[[failure]] * 6, events.answer(["a"]))
-    for _ in range(5):
-        client = await gateway.post()
-        assert (client.status, error_of(client)["code"]) == (status, code)
-    assert circuit_of(gateway) is CircuitState.OPEN
-    assert error_of(await gateway.post())["code"] == "no_worker"
-    assert len(gateway.engine.streams) == 5
-    gateway.clock.advance(5_000)
-    await gateway.post()
-    assert circuit_of(gateway) is CircuitState.OPEN
-    gateway.clock.advance(9_999)
-    assert circuit_of(gateway) is CircuitState.OPEN
-    gateway.clock.advance(1)
-    assert (await gateway.post()).status == 200
-    assert circuit_of(gateway) is CircuitState.CLOSED
-
-
-async def test_a_refusal_of_one_request_is_no_failure() -> None:
-    """A 400 says something of the request."""
-    gateway = a_gateway(*[[EngineRefused(400, "no")]] * 6)
-    for _ in range(6):
-        assert (await gateway.post()).status == 400
-    assert circuit_of(gateway) is CircuitState.CLOSED
-
-
-async def test_a_client_that_leaves_tells_nothing_of_the_provider() -> None:
-    """Neither a failure nor, in the half-open circuit, a place that stays taken."""
-    gateway = a_gateway(*[[REFUSED]] * 5, [HANG], events.answer(["a"]))
-    gateway.engine.after_abort = [None] * 6
-    for _ in range(5):
-        await gateway.post()
-    gateway.clock.advance(5_000)
-    client = gateway.a_client(stream=True)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(gateway.serve(client))
-        await until(lambda: len(gateway.engine.streams) == 6)
-        client.leave()
-    assert gateway.journal.records[-1].outcome is Outcome.CLIENT_CANCELLED
-    assert (await gateway.post()).status == 200
-
-
-@pytest.mark.parametrize(("script", "after_ms"), [([HANG], 7_000), ([events.role(), HANG], 3_000)])
-async def test_a_provider_has_time_outs_of_its_own(script: Sequence[Step], after_ms: int) -> None:
-    """To the first event, and between two; shorter than the workers' here."""
-    provider = a_provider(first_event_timeout_ms=7_000, stall_timeout_ms=3_000)
-    gateway = a_gateway(script, providers=[provider])
-    gateway.engine.after_abort = [None]
-    watching = asyncio.create_task(gateway.live.run())
-    async with asyncio.TaskGroup() as group:
-        group.create_task(gateway.post(stream=True))
-        await until(lambda: bool(gateway.engine.streams))
-        await until(lambda: all(live.saw_event == (len(script) > 1) for live in gateway.live._live))
-        gateway.clock.advance(after_ms + 1)
-    watching.cancel()
-    assert gateway.record.outcome is Outcome.TIMED_OUT
-    assert gateway.hosted._circuits["hosted:acme-ai"]._failures
-
-
-async def test_what_the_workers_took_is_not_counted_against_the_provider() -> None:
-    """Nor is a provider that fails a worker that does."""
-    gateway = a_gateway(workers=1)
-    provider = a_provider(first_event_timeout_ms=7_000, stall_timeout_ms=3_000)
-    gateway.directory.all_providers = [provider]
-
-    def takes_long() -> None:
-        gateway.clock.advance(6_900)
-        for live in gateway.live._live:
-            gateway.live._check(live, gateway.clock.monotonic_us())
-
-    gateway.engine.scripts = [[takes_long, REFUSED], [takes_long, *events.answer(["a"])]]
-    assert (await gateway.post()).status == 200
-    gateway.engine.scripts += [[REFUSED]]
-    assert (await gateway.post()).status == 503
-    assert gateway.fleet.unhealthy == {"w0"}
+)  # fmt: skip
+async def test_a_field_that_says_what_holds_anyhow_is_left_out(field: dict[str, object]) -> None:
+    """Nothing is lost with it."""
+    gateway = a_gateway(events.answer(["a"]))
+    assert (await gateway.post(**field)).status == 200
+    assert not set(field) & set(sent(gateway))

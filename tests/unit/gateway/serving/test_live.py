@@ -10,7 +10,7 @@ from tenant_examples import a_worker
 from billing.domain.usage_record import Outcome
 from gateway.errors import WorkerTimeout
 from gateway.serving import live as live_module
-from gateway.serving.live import LiveRequest, LiveRequests, Stop
+from gateway.serving.live import LiveRequest, LiveRequests, Patience, Stop, StreamWatch
 
 
 class Watched:
@@ -28,6 +28,9 @@ class Watched:
         self.client = RecordingConnection()
         self.live = LiveRequest(self.client, self.clock.monotonic_us())
         self.requests.add(self.live)
+        self.stream = a_stream()
+        self.watch = StreamWatch(self.stream, self.clock.monotonic_us())
+        self.live.attach(self.watch)
 
     async def after(self, ms: int) -> Stop | None:
         """Let time pass, and the watch turn a few times."""
@@ -37,8 +40,7 @@ class Watched:
 
     def event(self) -> None:
         """The engine sent something."""
-        self.live.saw_event = True
-        self.live.last_event_us = self.clock.monotonic_us()
+        self.watch.saw(self.clock.monotonic_us())
 
 
 @pytest.fixture
@@ -59,12 +61,10 @@ def a_stream() -> ScriptedStream:
 async def test_the_first_stop_wins_and_aborts_once() -> None:
     """Ownership passes once: what comes later changes neither outcome nor message."""
     watched = Watched()
-    stream = a_stream()
-    watched.live.attach(stream)
     watched.client.leave()
     watched.live.stop(Stop(Outcome.TIMED_OUT, WorkerTimeout("x")))
     assert watched.live.stopped == Stop(Outcome.CLIENT_CANCELLED, None)
-    assert stream.aborts == 1
+    assert watched.stream.aborts == 1
 
 
 async def test_what_is_opened_after_a_stop_is_aborted() -> None:
@@ -72,7 +72,7 @@ async def test_what_is_opened_after_a_stop_is_aborted() -> None:
     watched = Watched()
     watched.client.leave()
     late = a_stream()
-    watched.live.attach(late)
+    watched.live.attach(StreamWatch(late, 0))
     assert late.aborts == 1
 
 
@@ -89,19 +89,42 @@ async def test_a_client_that_left_before_is_noticed_when_added() -> None:
 async def test_an_ended_stream_is_not_aborted() -> None:
     """Its id could be somebody's next."""
     watched = Watched()
-    stream = a_stream()
-    watched.live.attach(stream)
-    watched.live.detach(stream)
+    watched.live.detach(watched.watch)
     watched.client.leave()
-    assert stream.aborts == 0
+    assert watched.stream.aborts == 0
 
 
 async def test_the_first_event_has_its_own_patience(watched: Watched) -> None:
-    """A long prefill is no stall."""
-    assert await watched.after(30_000) is None
-    stopped = await watched.after(1)
+    """A long prefill is no stall; after it this stream alone is given up: another may be asked."""
+    await watched.after(30_000)
+    assert not watched.watch.timed_out
+    assert await watched.after(1) is None
+    assert watched.watch.timed_out
+    assert watched.stream.aborts > 0
+
+
+async def test_each_stream_has_its_own_time(watched: Watched) -> None:
+    """A quick one that is silent does not end a slow one that is not, nor the other way round."""
+    quick = StreamWatch(a_stream(), watched.clock.monotonic_us(), Patience(2_000_000, 1_000_000))
+    watched.live.attach(quick)
+    watched.event()
+    assert await watched.after(2_001) is None
+    assert (quick.timed_out, watched.watch.timed_out) == (True, False)
+    watched.live.detach(quick)
+    stopped = await watched.after(8_000)
     assert stopped is not None
-    assert stopped.outcome is Outcome.TIMED_OUT
+    assert watched.watch.timed_out
+
+
+async def test_an_end_that_does_not_come_is_not_waited_for(watched: Watched) -> None:
+    """Finish and usage are known: a quarter of a second, and nobody has failed."""
+    watched.event()
+    watched.watch.finished = watched.watch.complete = True
+    await watched.after(250)
+    assert watched.stream.aborts == 0
+    assert await watched.after(1) is None
+    assert watched.stream.aborts > 0
+    assert not watched.watch.timed_out
 
 
 async def test_a_stall_is_between_two_events(watched: Watched) -> None:
@@ -158,7 +181,7 @@ async def test_empty_is_waited_for() -> None:
 async def test_usage_after_the_finish_is_waited_for_briefly(watched: Watched) -> None:
     """S26: an engine that finished has five seconds for its usage, not the whole stall time."""
     watched.event()
-    watched.live.all_finished = True
+    watched.watch.finished = True
     assert await watched.after(5_000) is None
     stopped = await watched.after(1)
     assert stopped is not None

@@ -1,0 +1,186 @@
+"""One attempt: one stream of one choice on one worker, from its opening to what it tells."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from billing.domain.usage_record import Outcome
+from gateway.domain.hosted import HostedTarget
+from gateway.domain.tenant import EngineKind, Worker
+from gateway.errors import HostedSendRefused, WorkerFailed, WorkerTimeout, WorkerUnreachable
+from gateway.serving.choice import Choice
+from gateway.serving.hosted import HostedFallback, HostedRoute
+from gateway.serving.live import LiveRequest, Patience, StreamWatch
+from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
+from gateway.telemetry import metrics
+from gateway.wire.chunk_id import chunk_id
+from gateway.wire.upstream import Event, read_event
+
+FULL = frozenset({429, 503})
+"""The engine has no room now; another may."""
+REFUSALS = FULL | {400, 413, 422}
+"""Statuses that say something of the request. Any other (a key, a path, a crash) says that the
+worker fails."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What opening and reading streams needs."""
+
+    engine: Engine
+    fleet: Fleet
+    clock: Clock
+    hosted: HostedFallback
+
+
+@dataclass
+class Attempt:
+    """One attempt. At a hosted provider the route has given its leave (`HostedRoute.begin`)."""
+
+    upstream: Upstream
+    live: LiveRequest
+    route: HostedRoute
+    choice: Choice
+    worker: Worker
+    path: str
+    sequence: int
+    """Counts the attempts of the request."""
+    max_tokens: int
+    """What the engine is told."""
+    outcome: Outcome = Outcome.WORKER_FAILED
+    refused_by_status: bool = False
+    sent: bool = True
+    works: bool | None = None
+    """What it tells of the worker; None where nothing."""
+
+    async def events(self) -> AsyncIterator[tuple[bytes, Event]]:
+        """Every event, noted in the choice. Raises WorkerFailed, WorkerTimeout, EngineRefused,
+        HostedSendRefused."""
+        choice, clock, fleet = self.choice, self.upstream.clock, self.upstream.fleet
+        choice.begin_attempt(self.worker, clock.now_ms())
+        watch = self._open()
+        fleet.opened(self.worker.id)
+        self.live.attach(watch)
+        try:
+            async for data, event in self._read(watch):
+                yield data, event
+            if not choice.finished and not self.live.aborting and not watch.timed_out:
+                raise WorkerFailed("the worker ended the stream without finishing it")
+            self._ended(watch)
+        except EngineRefused as error:
+            self._refused(error)
+            raise
+        except HostedSendRefused:
+            self.sent = False
+            raise
+        except WorkerFailed as error:
+            self._ended(watch, error)
+            # What breaks after the answer and its usage have been read changes neither.
+            if not choice.finished:
+                raise
+        finally:
+            await watch.stream.aclose()
+            self.live.detach(watch)
+            fleet.closed(self.worker.id)
+            self._close()
+
+    def _open(self) -> StreamWatch:
+        upstream_id, body = self.choice.body(self.worker, self.choice.attempts)
+        target = self.worker if isinstance(self.worker, HostedTarget) else None
+        stream = self.upstream.engine.stream(
+            self.worker,
+            self.path,
+            upstream_id,
+            body,
+            check_send=None if target is None else lambda: self.route.check_send(target),
+        )
+        patience = None
+        if target is not None:
+            patience = Patience(
+                target.first_event_timeout_ms * 1000, target.stall_timeout_ms * 1000
+            )
+        return StreamWatch(stream, self.upstream.clock.monotonic_us(), patience)
+
+    async def _read(self, watch: StreamWatch) -> AsyncIterator[tuple[bytes, Event]]:
+        """The end of an answer that is as long as it may be is held back until the engine has said
+        how long that was: SGLang cuts a maximum down to what its KV pool holds, and calls that
+        `length` too."""
+        choice, held = self.choice, None
+        async for data in watch.stream:
+            now_us = self.upstream.clock.monotonic_us()
+            self._answered(watch, data)
+            watch.saw(now_us)
+            event = read_event(data)
+            choice.note(event, now_us)
+            watch.finished = choice.finished
+            watch.complete = choice.finished and choice.usage_is_final
+            if event.error is not None:
+                if choice.deltas == 0:
+                    raise EngineRefused(event.error.status, event.error.message)
+                raise WorkerFailed("the worker reported an error")
+            if held is not None:
+                self._check_length()
+                yield held
+                held = None
+            if event.finish_reason == "length" and self.worker.kind is EngineKind.SGLANG:
+                held = (data, event)
+            else:
+                yield data, event
+        if held is not None:
+            yield held
+
+    def _answered(self, watch: StreamWatch, data: bytes) -> None:
+        if not isinstance(self.worker, HostedTarget):
+            return
+        if not watch.saw_event:
+            self.route.answered(self.worker)
+        if self.choice.provider_request_id is None:
+            self.choice.provider_request_id = watch.stream.provider_request_id or chunk_id(data)
+
+    def _check_length(self) -> None:
+        choice = self.choice
+        if choice.usage is None or choice.usage.output_tokens is None:
+            return
+        if choice.usage_is_final and choice.usage.output_tokens < self.max_tokens:
+            choice.cut_short = True
+            raise WorkerFailed("the engine had no room for the whole answer and cut it short")
+
+    def _refused(self, error: EngineRefused) -> None:
+        self.refused_by_status = True
+        self.works = error.status in REFUSALS - FULL
+        if error.status not in REFUSALS:
+            raise WorkerFailed(f"the worker answered {error.status}") from None
+        self.outcome = Outcome.REFUSED
+
+    def _ended(self, watch: StreamWatch, error: WorkerFailed | None = None) -> None:
+        """Decide how it ended. Raises WorkerTimeout where it alone was given up."""
+        if self.choice.finished:
+            self.outcome, self.works = Outcome.COMPLETED, True
+            return
+        if watch.timed_out:
+            self.outcome, self.works = Outcome.TIMED_OUT, False
+            if self.live.stopped is None:
+                raise WorkerTimeout("the worker did not answer in time") from error
+        elif self.live.stopped is not None:
+            self.outcome = self.live.stopped.outcome
+        elif not self.live.aborting:
+            self.works = False
+            if isinstance(error, WorkerUnreachable) and self.worker.provider == "self":
+                self.upstream.fleet.failed(self.worker.id)
+
+    def _close(self) -> None:
+        choice, target = self.choice, self.worker
+        if self.sent:
+            choice.end_attempt(
+                self.outcome,
+                self.upstream.clock.now_ms(),
+                self.sequence,
+                refused_by_status=self.refused_by_status,
+            )
+        else:
+            choice.take_back_attempt()
+        if isinstance(target, HostedTarget):
+            self.route.end(target, works=self.works)
+            if self.sent:
+                metrics.HOSTED_ATTEMPTS.labels(
+                    provider=target.provider, outcome=self.outcome.value
+                ).inc()
