@@ -23,7 +23,9 @@ from gateway.adapters.directory_rows import WORKER_COLUMNS, worker_from
 from gateway.adapters.journal import JournalUnusable
 from gateway.adapters.journal.identity import LOCK_NAME, DirectoryLock
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.tables import hosted_provider as hosted_table
 from gateway.adapters.tables import worker as worker_table
+from gateway.domain.origin import at_no_provider
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.errors import WeirError
 from gateway.migrate import current_and_head
@@ -175,20 +177,29 @@ def check_journal(directory: Path, segment_bytes: int) -> Finding:
 
 
 async def check_workers(database_url: str) -> list[Finding]:
-    """Each registered worker answers and serves its model."""
+    """Each registered worker answers and serves its model. One at a hosted provider's server is
+    asked nothing: a gateway does not use it."""
     try:
-        workers = await _registered_workers(database_url)
+        workers, provider_urls = await _registered(database_url)
     except (OSError, PostgresError, SQLAlchemyError) as error:
         return [failed("workers", error, "cannot be listed")]
     if not workers:
         return [Finding("workers", Status.WARN, "none is registered")]
+    usable = at_no_provider(workers, provider_urls)
     async with aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=WORKER_TIMEOUT_S)
     ) as session:
-        return list(await asyncio.gather(*(_check_worker(session, each) for each in workers)))
+        found = await asyncio.gather(*(_check_worker(session, each) for each in usable.values()))
+    return [*found, *(_is_a_providers(each) for each in workers if each.id not in usable)]
 
 
-async def _registered_workers(database_url: str) -> list[Worker]:
+def _is_a_providers(worker: Worker) -> Finding:
+    detail = "is at a hosted provider's server and is not used: remove one of them"
+    return Finding(f"worker {worker.id}", Status.FAIL, detail)
+
+
+async def _registered(database_url: str) -> tuple[list[Worker], list[str]]:
+    """The workers, and the addresses of the hosted providers."""
     engine = async_engine(database_url, pooled=False)
     try:
         async with engine.connect() as db:
@@ -197,7 +208,10 @@ async def _registered_workers(database_url: str) -> list[Worker]:
                 .where(worker_table.c.removed_at.is_(None))
                 .order_by(worker_table.c.id)
             )
-            return [worker_from(row) for row in rows]
+            urls = await db.scalars(
+                select(hosted_table.c.url).where(hosted_table.c.removed_at.is_(None))
+            )
+            return [worker_from(row) for row in rows], list(urls)
     finally:
         await engine.dispose()
 

@@ -4,7 +4,6 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import Worker
 
 Origin = tuple[str, int]
@@ -36,12 +35,10 @@ def name_sharing(url: str, others: Mapping[str, str]) -> str | None:
     return next((name for name in sorted(others) if origin_of(others[name]) == origin), None)
 
 
-def at_no_provider(
-    workers: Iterable[Worker], providers: Iterable[HostedProvider]
-) -> dict[str, Worker]:
+def at_no_provider(workers: Iterable[Worker], provider_urls: Iterable[str]) -> dict[str, Worker]:
     """By id the workers that may be used: a worker at a provider's server, be the provider disabled
     or not, would send there what must stay here."""
-    theirs = {origin_of(provider.url) for provider in providers} - {None}
+    theirs = {origin_of(url) for url in provider_urls} - {None}
     return {worker.id: worker for worker in workers if origin_of(worker.url) not in theirs}
 
 

@@ -8,12 +8,15 @@ import msgspec
 import pytest
 import redis
 from aiohttp import web
+from canary import running_canary
 from servers import free_port
+from sqlalchemy import text
 
 from gateway.adapters.journal import Journal
 from gateway.adapters.postgres import async_engine
 from gateway.administration import Administration
 from gateway.cli import main
+from gateway.domain.hosted import HostedModel, HostedProvider
 from gateway.domain.tenant import EngineKind, Model, Worker
 
 MODEL = "smollm2-135m"
@@ -273,3 +276,23 @@ async def test_each_worker_is_asked(
         "e-odd": ("FAIL", "its /v1/models is not OpenAI's"),
         "f-plain": ("ok", f"serves {MODEL}"),
     }
+
+
+async def test_a_worker_at_a_providers_server_is_asked_nothing(
+    environment: pytest.MonkeyPatch, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verbs refuse it; were it there all the same, it is named and never spoken to."""
+    engine = async_engine(database_url, pooled=False)
+    with running_canary() as canary:
+        await register(database_url, Worker(id="w", model=MODEL, url="http://127.0.0.1:9"))
+        await Administration(engine).register_hosted_provider(
+            "cli:test",
+            HostedProvider(name="p", url=canary.url, models={MODEL: HostedModel(name="x")}),
+        )
+        address = canary.url.removesuffix("/v1")
+        async with engine.begin() as db:
+            await db.execute(text("UPDATE worker SET url = :url"), {"url": address})
+        status, detail = (await found(capsys))["worker w"]
+        assert (status, "hosted provider" in detail) == ("FAIL", True)
+        assert canary.connections == 0
+    await engine.dispose()

@@ -49,3 +49,12 @@ def test_a_whole_load_says_nothing_twice(caplog: pytest.LogCaptureFixture) -> No
         assert content.workers == {}
         content = DirectoryContent(content)
     assert len(caplog.records) == 1
+
+
+def test_an_unreadable_providers_server_is_a_providers_too() -> None:
+    """A newer version may have written what this one cannot read."""
+    content = DirectoryContent()
+    row = a_row(a_provider())
+    row.output_limit_field = "max_new_tokens"
+    content.update(DirectoryRows(workers=[a_row(BAD), a_row(GOOD)], providers=[row]))
+    assert (content.providers, set(content.workers)) == ({}, {"good"})

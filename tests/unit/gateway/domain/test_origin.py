@@ -1,7 +1,6 @@
 """Which addresses mean one server."""
 
 import pytest
-from hosted_examples import a_provider
 from tenant_examples import a_worker
 
 from gateway.domain.origin import at_no_provider, name_sharing, origin_of
@@ -52,8 +51,7 @@ def test_the_first_by_name_that_shares_a_server_is_named() -> None:
 
 
 def test_a_worker_at_a_providers_server_is_left_out() -> None:
-    """Also where the provider is disabled: its server is still someone else's."""
-    good, bad = a_worker("good"), a_worker("bad", url="http://AI.example:443")
-    for provider in (a_provider(), a_provider(enabled=False)):
-        assert at_no_provider([good, bad], [provider]) == {"good": good}
+    """And no other, also where an address is none."""
+    good, bad = a_worker("good", url="none"), a_worker("bad", url="http://AI.example:443")
+    assert at_no_provider([good, bad], ["none", "https://ai.example/v1"]) == {"good": good}
     assert at_no_provider([good, bad], []) == {"good": good, "bad": bad}
