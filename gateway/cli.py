@@ -59,10 +59,16 @@ def weir() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        # Undecodable bytes come as lone surrogates, which neither a store nor a message can take.
+        "\n".join(arguments).encode()
+    except UnicodeEncodeError:
+        _fail("an argument is not valid UTF-8", status=2)
     try:
         status = weir.main(args=arguments, prog_name="weir", standalone_mode=False)
     except UnicodeEncodeError:
-        _fail("an argument is not valid UTF-8", status=2)
+        _fail("a text from the environment is not valid UTF-8, or cannot be printed", status=2)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.Abort:

@@ -5,6 +5,7 @@ from msgspec import UNSET
 
 from gateway.administration.hosted_prices import parse_price
 from gateway.administration.views import hosted_view, page_view
+from gateway.commands.api_key import with_api_key
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import show_one, show_page
 from gateway.commands.paging import paged
@@ -69,13 +70,8 @@ def _pairs(
 @click.option(
     "--extension", "extensions", multiple=True, help="A field of SGLang's that it understands too."
 )
-@click.option(
-    "--api-key",
-    envvar="WEIR_HOSTED_API_KEY",
-    help="Sent to it as bearer token; better given as $WEIR_HOSTED_API_KEY. Without it the stored "
-    "key stays.",
-)
 @click.option("--no-api-key", is_flag=True, help="Forget the stored key.")
+@with_api_key
 @connected
 def add(
     connection: Connection,
@@ -88,7 +84,12 @@ def add(
     no_api_key: bool,
     **fields: str | int,
 ) -> None:
-    """Add a hosted provider, or replace it."""
+    """Add a hosted provider, or replace it.
+
+    Without a key the stored one stays, unless the server is another one.
+    """
+    if no_api_key and api_key is not None:
+        raise click.UsageError("give a key or --no-api-key, not both")
     for ours in prices.keys() - models.keys():
         raise click.UsageError(f"--price names {ours}, which no --model does")
     wanted = HostedProvider(

@@ -3,6 +3,7 @@
 import click
 
 from gateway.administration.views import page_view, worker_view
+from gateway.commands.api_key import with_api_key
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import show_one, show_page
 from gateway.commands.paging import paged
@@ -28,11 +29,7 @@ def worker() -> None:
     help="What it speaks beyond OpenAI's HTTP.",
 )
 @click.option("--engine", default="sglang", show_default=True, help="Its name in reports.")
-@click.option(
-    "--api-key",
-    envvar="WEIR_WORKER_API_KEY",
-    help="Sent to it as bearer token; better given as $WEIR_WORKER_API_KEY.",
-)
+@with_api_key
 @connected
 def add(
     connection: Connection,

@@ -2,6 +2,8 @@
 
 import getpass
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -98,10 +100,14 @@ def test_limits_that_cannot_be_are_one_line(weir: Weir) -> None:
 
 
 def test_the_fleet(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models and workers; a worker's key is taken from the environment and never printed."""
+    """Models and workers; a worker's key is taken from the variable that is named and never
+    printed."""
     weir.ok(*MODEL)
-    monkeypatch.setenv("WEIR_WORKER_API_KEY", "engine-secret")
-    added = weir.ok("worker", "add", "w", "--model", "m", "--url", "http://10.0.0.1:1", "--json")
+    monkeypatch.setenv("ENGINE_KEY", "engine-secret")
+    added = weir.ok(
+        "worker", "add", "w", "--model", "m", "--url", "http://10.0.0.1:1",
+        "--api-key-env", "ENGINE_KEY", "--json",
+    )  # fmt: skip
     assert "engine-secret" not in added
     assert msgspec.json.decode(added)["has_api_key"] is True
     assert weir.json("worker", "drain", "w")["draining"] is True
@@ -182,3 +188,53 @@ def test_migrate_says_what_it_did(
     monkeypatch.delenv("WEIR_DATABASE_URL")
     weir.refused("migrate")
     weir.refused("migrate", "--database-url", "postgresql://nobody@127.0.0.1:1/none", status=1)
+
+
+UNDECODABLE = "a\udcff"
+"""As Python has bytes of the command line that are no UTF-8."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("hosted", "show", UNDECODABLE),
+        ("hosted", "list", "--cursor", UNDECODABLE),
+        ("hosted", "add", "x", "--url", "https://h/v1", "--model", UNDECODABLE + "=x"),
+        ("tenant", "show", UNDECODABLE),
+        ("tenant", "create", "x", "--name", UNDECODABLE),
+        ("key", "create", "x", "--name", UNDECODABLE),
+        ("limit", "show", UNDECODABLE),
+        ("limit", "set", "x", "--tpm", UNDECODABLE),
+        ("worker", "drain", UNDECODABLE),
+        ("model", "add", UNDECODABLE, "--context-tokens", "1", "--max-output-tokens", "1"),
+        ("user", "disable", UNDECODABLE),
+        ("audit", "list", "--actor", UNDECODABLE),
+        ("usage", "list", "--tenant", UNDECODABLE),
+        ("dev", "--engine", UNDECODABLE),
+        ("check", "--" + UNDECODABLE),
+        (UNDECODABLE,),
+    ],
+)
+def test_undecodable_arguments_are_one_line(weir: Weir, arguments: tuple[str, ...]) -> None:
+    """Exit status 2, whatever the command would have done with them."""
+    assert weir.refused(*arguments) == "weir: an argument is not valid UTF-8\n"
+
+
+def test_undecodable_bytes_of_a_real_command_line(weir: Weir) -> None:
+    """As a shell gives them, in a process of its own."""
+    command: list[str | bytes] = [sys.executable, "-m", "gateway", "hosted", "show", b"\xff"]
+    ended = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr == b"weir: an argument is not valid UTF-8\n"
+
+
+def test_undecodable_text_of_the_environment_is_one_line(
+    weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its value nor a traceback is shown."""
+    weir.ok(*MODEL)
+    monkeypatch.setenv("API_KEY", "hunter2" + UNDECODABLE)
+    worker = ("worker", "add", "w", "--model", "m", "--url", "http://h:1")
+    assert "hunter2" not in weir.refused(*worker, "--api-key-env", "API_KEY")
+    monkeypatch.setenv("WEIR_DATABASE_URL", "postgresql://u:hunter2" + UNDECODABLE + "@h/x")
+    assert "hunter2" not in weir.refused("tenant", "list", status=1)

@@ -10,15 +10,17 @@ ADD = ("hosted", "add", "acme-ai", "--url", "https://ai.example", "--model", "m=
 
 
 @pytest.fixture(autouse=True)
-def _model(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WEIR_HOSTED_API_KEY", raising=False)
+def _model(weir: Weir) -> None:
     weir.ok(*MODEL)
 
 
 def test_a_providers_life(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Added with its key from the environment, replaced without, shown, listed, removed."""
-    monkeypatch.setenv("WEIR_HOSTED_API_KEY", "provider-secret")
-    added = weir.json(*ADD, "--price", "m=0.4,1.60,0.1", "--rank", "2", "--extension", "top_k")
+    monkeypatch.setenv("ACME_KEY", "provider-secret")
+    added = weir.json(
+        *ADD, "--price", "m=0.4,1.60,0.1", "--rank", "2", "--extension", "top_k",
+        "--api-key-env", "ACME_KEY",
+    )  # fmt: skip
     assert added["models"] == {
         "m": {
             "name": "org/big:m=1",
@@ -29,7 +31,6 @@ def test_a_providers_life(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (added["has_api_key"], added["enabled"]) == (True, True)
     assert added == weir.json("hosted", "show", "acme-ai")
     assert weir.json("hosted", "list")["items"] == [added]
-    monkeypatch.delenv("WEIR_HOSTED_API_KEY")
     changed = weir.json(
         *ADD, "--price", "m=1,2", "--disabled", "--connect-timeout-ms", "100",
         "--first-event-timeout-ms", "200", "--stall-timeout-ms", "300",
@@ -61,6 +62,37 @@ def test_a_providers_life(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no hosted provider acme-ai" in weir.refused("hosted", "remove", "acme-ai")
 
 
+def test_no_variable_is_read_unless_it_is_named(
+    weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is still exported for a provider goes to no other, and not to a new address."""
+    for variable in ("WEIR_HOSTED_API_KEY", "WEIR_WORKER_API_KEY", "API_KEY"):
+        monkeypatch.setenv(variable, "key-of-another")
+    assert weir.json(*ADD)["has_api_key"] is False
+    assert weir.json(*ADD, "--api-key", "its-own")["has_api_key"] is True
+    elsewhere = (*ADD[:4], "https://elsewhere.example", *ADD[5:])
+    assert "api_key" in weir.refused(*elsewhere)
+    assert weir.json(*elsewhere, "--api-key-env", "API_KEY")["has_api_key"] is True
+    worker = ("worker", "add", "w", "--model", "m", "--url", "http://10.0.0.1:1")
+    assert weir.json(*worker)["has_api_key"] is False
+    assert weir.json(*worker, "--api-key-env", "API_KEY")["has_api_key"] is True
+    for command in (ADD, worker):
+        assert "not both" in weir.refused(*command, "--api-key", "x", "--api-key-env", "API_KEY")
+        line = weir.refused(*command, "--api-key-env", "sk-hunter2")
+        assert "not set" in line
+        assert "hunter2" not in line
+    assert "not both" in weir.refused(*ADD, "--api-key", "x", "--no-api-key")
+
+
+def test_a_server_is_a_workers_or_a_providers(weir: Weir) -> None:
+    """One line that names the other."""
+    worker = ("worker", "add", "w", "--model", "m", "--url")
+    weir.ok(*ADD)
+    assert "acme-ai" in weir.refused(*worker, "http://ai.example:443")
+    weir.ok(*worker, "https://elsewhere.example")
+    assert "worker w" in weir.refused(*ADD, "--url", "https://elsewhere.example/v1")
+
+
 REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("--model", "m=x"), "names m twice"),
     (("--model", "m"), "--model"),
@@ -70,6 +102,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("--price", "m=1"), "INPUT,OUTPUT"),
     (("--price", "m=1,2,3,4"), "INPUT,OUTPUT"),
     (("--price", "m=1,2e3"), "--price m, output"),
+    (("--price", "m=1,9007199254.740992"), "at most 2147.483647 USD"),
     (("--price", "m=1,2,-3"), "--price m, cached_input"),
     (("--price", "x=1,2"), "--price names x"),
     (("--rank", "first"), "--rank"),
