@@ -2,6 +2,8 @@
 
 import msgspec
 
+from gateway.wire.shown import GENERATED_FIELDS
+
 Json = dict[str, object]
 
 
@@ -62,7 +64,7 @@ class ChoiceAssembly:
             elif name == "tool_calls":
                 for call in msgspec.json.decode(raw, type=list[_ToolCall] | None) or ():
                     self._add_tool_call(call)
-            elif name != "role":
+            elif name in GENERATED_FIELDS:
                 known = self._message.get(name)
                 self._message[name] = _joined(known, msgspec.json.decode(raw))
 
@@ -103,8 +105,8 @@ class ChoiceAssembly:
 
 
 def _joined(known: object, more: object) -> object:
-    """What a field of a message is after one more delta of it, whatever the engine calls the field:
-    texts and lists go on, objects are joined field by field, anything else is the latest."""
+    """What a field of a message is after one more delta of it: texts and lists go on, objects are
+    joined field by field, anything else is the latest."""
     if more is None or known is None:
         return known if more is None else more
     if isinstance(known, str) and isinstance(more, str):

@@ -2,13 +2,15 @@
 
 import msgspec
 
-from gateway.wire.request import RawFields
+from gateway.wire.assembly import usage_object
+from gateway.wire.shown import GENERATED_FIELDS, ShownChunk
 from gateway.wire.usage import Usage, read_usage
 
 # Raw alone takes any value; in a union with None msgspec lets it take null only.
 _NOTHING = msgspec.Raw(b"null")
-# Decoders that are made once: a chunk is read and written in a few microseconds.
-_FIELDS = msgspec.json.Decoder(RawFields)
+# Made once: a chunk is read and written in a few microseconds.
+_SHOWN = msgspec.json.Decoder(ShownChunk)
+_ENCODER = msgspec.json.Encoder()
 _EMPTY = (b"null", b"[]", b"{}", b'""')
 
 
@@ -89,9 +91,9 @@ def _usage(chunk: _Chunk) -> Usage | None:
 
 
 def _has_content(delta: dict[str, msgspec.Raw] | None) -> bool:
-    """Whatever an engine calls what it generates (content, reasoning, refusal, tool calls...)."""
+    """Whether anything that a tenant is shown was generated (content, reasoning, tool calls...)."""
     return delta is not None and any(
-        name != "role" and bytes(value) not in _EMPTY for name, value in delta.items()
+        name in GENERATED_FIELDS and bytes(value) not in _EMPTY for name, value in delta.items()
     )
 
 
@@ -112,38 +114,45 @@ def read_error(body: bytes, status: int = 500) -> EngineError:
 
 
 class ChunkRewriter:
-    """Turns an engine's chunk into the client's: the id, the model and, where several streams are
-    merged, the choice's index are the gateway's; usage is hidden unless asked for. Every other
-    value keeps the engine's bytes."""
+    """Turns an engine's chunk into the client's. All around the choices is the gateway's own; of
+    the choices only what `gateway.wire.shown` lists passes, with the engine's bytes. Usage is
+    hidden unless asked for, and then as the gateway understood it."""
 
-    def __init__(self, *, response_id: str, model: str, created: int, keep_usage: bool) -> None:
-        self._id = msgspec.Raw(msgspec.json.encode(response_id))
-        self._model = msgspec.Raw(msgspec.json.encode(model))
-        self._created = msgspec.Raw(msgspec.json.encode(created))
+    def __init__(
+        self, *, response_id: str, model: str, created: int, chunk_object: str, keep_usage: bool
+    ) -> None:
+        ours = {"id": response_id, "object": chunk_object, "created": created, "model": model}
+        self._start = _ENCODER.encode(ours)[:-1] + b',"choices":'
         self._keep_usage = keep_usage
 
-    def rewrite(self, data: bytes, index: int) -> bytes:
-        """The client's chunk. `data` is a JSON object that `read_event` understood."""
-        fields = _FIELDS.decode(data)
-        fields["id"] = self._id
-        fields["created"] = self._created
-        fields["model"] = self._model
-        if not self._keep_usage:
-            fields.pop("usage", None)
-        # Not part of OpenAI's chunk: a provider's own account of it.
-        fields.pop("x_groq", None)
-        if index or b'"usage"' in bytes(fields["choices"]):
-            choices = msgspec.json.decode(fields["choices"], type=list[RawFields])
-            for choice in choices:
-                choice.pop("usage", None)
-                if index:
-                    choice["index"] = msgspec.Raw(str(index).encode())
-            fields["choices"] = msgspec.Raw(msgspec.json.encode(choices))
-        return msgspec.json.encode(fields)
+    def rewrite(self, data: bytes, index: int, usage: Usage | None = None) -> bytes:
+        """The client's chunk. `data` is a JSON object with choices that `read_event` understood,
+        `usage` what it found in there, `index` the client's of its choice."""
+        if b"\n" in data:  # of several lines, none of them inside a text: JSON has none there
+            data = data.replace(b"\n", b" ")
+        choices = _SHOWN.decode(data).choices
+        for choice in choices:
+            choice.index = msgspec.Raw(b"%d" % index)
+        shown = _progress(usage) if self._keep_usage and usage is not None else None
+        return self._start + _ENCODER.encode(choices) + _usage_end(shown)
 
-    def usage_chunk(self, usage: dict[str, object], chunk_object: str) -> bytes:
+    def usage_chunk(self, usage: dict[str, object]) -> bytes:
         """The last chunk of a stream whose client asked for usage."""
-        return msgspec.json.encode({
-            "id": self._id, "object": chunk_object, "created": self._created,
-            "model": self._model, "choices": [], "usage": usage,
-        })  # fmt: skip
+        return self._start + b"[]" + _usage_end(usage)
+
+
+def _usage_end(usage: dict[str, object] | None) -> bytes:
+    return b"}" if usage is None else b',"usage":' + _ENCODER.encode(usage) + b"}"
+
+
+def _progress(usage: Usage) -> dict[str, object] | None:
+    """What a stream has used so far; None where an engine does not say it whole."""
+    prompt, output, cached = usage.prompt_tokens, usage.output_tokens, usage.cached_tokens
+    if prompt is None or output is None:
+        return None
+    return usage_object(
+        prompt_tokens=prompt,
+        cached_tokens=None if cached is None else min(cached, prompt),
+        output_tokens=output,
+        reasoning_tokens=min(usage.reasoning_tokens, output),
+    )

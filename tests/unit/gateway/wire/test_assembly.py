@@ -149,17 +149,20 @@ def test_a_whole_answer_is_openais() -> None:
         }
 
 
-def test_whatever_an_engine_calls_it_is_kept() -> None:
-    """A whole answer has what the stream had: refusals, reasoning, annotations, function calls."""
+def test_what_is_generated_is_kept() -> None:
+    """A whole answer has what the stream had: refusals, reasoning, annotations, function calls; and
+    no more than that (INV-12)."""
     assembly = ChoiceAssembly(0, chat=True)
     for delta in (
         {"refusal": "I can", "reasoning": "hm", "annotations": [{"a": 1}]},
         {"refusal": "not", "function_call": {"name": "f", "arguments": '{"x"'}},
         {"annotations": [{"b": 2}], "function_call": {"arguments": ":1}"}},
+        {"provider": "Vendor", "hidden_states": [1.0]},
     ):
         assembly.add(json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode())
     message = assembly.choice()["message"]
     assert isinstance(message, dict)
+    assert message.keys() & {"provider", "hidden_states"} == set()
     assert message["refusal"] == "I cannot"
     assert message["reasoning"] == "hm"
     assert message["annotations"] == [{"a": 1}, {"b": 2}]

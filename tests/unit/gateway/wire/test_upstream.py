@@ -142,15 +142,26 @@ def test_an_error_body_that_is_no_json_keeps_its_status() -> None:
 
 
 def rewriter(*, keep_usage: bool = False) -> ChunkRewriter:
-    return ChunkRewriter(response_id="chatcmpl-1", model="asked", created=7, keep_usage=keep_usage)
+    return ChunkRewriter(
+        response_id="chatcmpl-1",
+        model="asked",
+        created=7,
+        chunk_object="chat.completion.chunk",
+        keep_usage=keep_usage,
+    )
+
+
+def rewritten(data: bytes, *, keep_usage: bool = False) -> dict[str, object]:
+    changed = rewriter(keep_usage=keep_usage).rewrite(data, 0, read_event(data).usage)
+    chunk: dict[str, object] = json.loads(changed)
+    return chunk
 
 
 def test_a_rewritten_chunk_is_the_gateways() -> None:
-    """Id, model and time are ours, usage is hidden, the rest is the engine's."""
+    """Id, model and time are ours, usage is hidden, the choices are the engine's."""
     data = events.content('a"\u2028b', usage=events.counts(1, 2))
-    changed = json.loads(rewriter().rewrite(data, 0))
     original = json.loads(data)
-    assert changed == {
+    assert rewritten(data) == {
         **{name: value for name, value in original.items() if name != "usage"},
         "id": "chatcmpl-1",
         "model": "asked",
@@ -158,32 +169,90 @@ def test_a_rewritten_chunk_is_the_gateways() -> None:
     }
 
 
+GENERATED: dict[str, object] = {
+    "content": "a",
+    "reasoning_content": "b",
+    "reasoning": "c",
+    "refusal": "d",
+    "tool_calls": [{"index": 0, "id": "c0", "function": {"name": "f", "arguments": "{"}}],
+    "function_call": {"name": "f", "arguments": "{"},
+    "audio": {"data": "AAAA"},
+    "annotations": [{"type": "url_citation"}],
+}
+
+
+def test_what_is_generated_passes() -> None:
+    """Each of OpenAI's and SGLang's fields, with the role, logprobs and what ended it; null is
+    null, and what was not there is not made up."""
+    logprobs = {"content": [{"token": "a", "logprob": -0.1}]}
+    data = events.chunk(
+        delta={"role": None, **GENERATED}, finish="stop", logprobs=logprobs, matched_stop=2
+    )
+    assert rewritten(data)["choices"] == json.loads(data)["choices"]
+    for bare in ({"delta": None}, {"text": "x"}, {"delta": {"content": None}}):
+        assert rewritten(json.dumps({"choices": [bare]}).encode())["choices"] == [
+            {"index": 0, **bare}
+        ]
+    for name, value in GENERATED.items():
+        assert read_event(events.chunk(delta={name: value})).has_content
+
+
+@pytest.mark.parametrize("keep_usage", [True, False])
+def test_nothing_of_a_provider_passes(keep_usage: bool) -> None:
+    """INV-12: whoever serves it, what a provider says beside the answer (who it is, whose account,
+    what it cost the operator) is not the tenant's, wherever it says so."""
+    odd: dict[str, object] = {"provider": "Vendor", "org": "Vendor", "x_request": ["Vendor"]}
+    usage = {**events.counts(3, 2, cached=1), **odd, "cost": 0.0123, "cost_details": {"cost": 1}}
+    chunk = json.loads(
+        events.chunk(delta={"content": "a", **odd}, usage=usage, native_finish_reason="Vendor")
+    )
+    chunk["choices"][0].update(odd, usage=usage)
+    chunk |= {**odd, "system_fingerprint": "Vendor", "x_groq": {"id": "Vendor"}, "sglext": odd}
+    chunk["id"] = chunk["model"] = chunk["object"] = "Vendor"
+    shown = json.dumps(rewritten(json.dumps(chunk).encode(), keep_usage=keep_usage))
+    assert '"content": "a"' in shown
+    assert "Vendor" not in shown
+    assert "cost" not in shown
+    assert not read_event(events.chunk(delta=odd)).has_content
+
+
 def test_values_keep_the_engines_bytes() -> None:
     """A number or an escape that a decoder would alter goes through as it came."""
-    data = (
-        b'{"id":"x","choices":[{"index":0,"delta":{"content":"\\u00e9"},"logprobs":-0.10}],"z":1e2}'
-    )
+    data = b'{"choices":[{"index":0,"delta":{"content":"\\u00e9"},"logprobs":-0.10}]}'
     changed = rewriter().rewrite(data, 0)
     assert b'"content":"\\u00e9"' in changed
     assert b'"logprobs":-0.10' in changed
-    assert b'"z":1e2' in changed
 
 
-def test_choices_are_renumbered_where_streams_are_merged() -> None:
-    """Each upstream stream says index 0; the client sees its own."""
-    changed = json.loads(rewriter().rewrite(events.content("x"), 3))
-    assert [choice["index"] for choice in changed["choices"]] == [3]
+def test_choices_are_renumbered() -> None:
+    """Each upstream stream is one choice, whatever index it says or leaves out; the client sees its
+    own."""
+    for data in (events.content("x"), b'{"choices":[{"index":"7"}]}', b'{"choices":[{}]}'):
+        for index in (0, 3):
+            changed = json.loads(rewriter().rewrite(data, index))
+            assert [choice["index"] for choice in changed["choices"]] == [index]
 
 
 def test_usage_stays_where_it_was_asked_for() -> None:
-    """`continuous_usage_stats` of a request with one choice."""
-    changed = json.loads(rewriter(keep_usage=True).rewrite(events.content("x", usage={"a": 1}), 0))
-    assert changed["usage"] == {"a": 1}
+    """`continuous_usage_stats` of a request with one choice: the counts, as understood; nothing
+    where an engine says them in part, or not so that they can be."""
+    said = events.counts(5, 2, cached=9, reasoning=3)
+    usage = rewritten(events.content("x", usage=said), keep_usage=True)["usage"]
+    assert usage == {
+        "prompt_tokens": 5,
+        "completion_tokens": 2,
+        "total_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 5},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    odd_ones: list[dict[str, object]] = [{"a": 1}, {"prompt_tokens": 1}, events.counts(-1, 3)]
+    for odd in odd_ones:
+        assert "usage" not in rewritten(events.content("x", usage=odd), keep_usage=True)
 
 
 def test_the_usage_chunk_has_no_choices() -> None:
     """S02: OpenAI's form of the last chunk."""
-    chunk = json.loads(rewriter().usage_chunk({"total_tokens": 3}, "chat.completion.chunk"))
+    chunk = json.loads(rewriter().usage_chunk({"total_tokens": 3}))
     assert chunk == {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
@@ -202,3 +271,13 @@ def test_no_rewritten_chunk_breaks_its_event(text: str) -> None:
     assert b"\n" not in changed
     assert b"\r" not in changed
     assert json.loads(changed)["choices"][0]["delta"]["content"] == text
+
+
+def test_a_chunk_of_several_lines_becomes_one() -> None:
+    """S16: an event whose data came in several `data` lines, broken inside a value that passes."""
+    delta: dict[str, object] = {
+        "tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "a\nb"}}]
+    }
+    data = json.dumps(json.loads(events.chunk(delta=delta)), indent=1).encode()
+    assert b"\n" not in rewriter().rewrite(data, 0)
+    assert rewritten(data)["choices"] == json.loads(data)["choices"]

@@ -256,9 +256,11 @@ def test_whatever_is_said_nothing_is_lost_or_negative(
 
 def test_a_client_never_sees_a_providers_own_account() -> None:
     """S01, S02: usage is hidden wherever a provider puts it, unless it was asked for."""
-    rewriter = ChunkRewriter(response_id="c", model="m", created=1, keep_usage=False)
+    rewriter = ChunkRewriter(
+        response_id="c", model="m", created=1, chunk_object="o", keep_usage=False
+    )
     for provider, (chunk, _) in PROVIDERS.items():
         data = json.dumps({"choices": [FINISH]} | chunk).encode()
-        changed = json.loads(rewriter.rewrite(data, 0))
+        changed = json.loads(rewriter.rewrite(data, 0, read(chunk)))
         assert "usage" not in json.dumps(changed), provider
         assert "x_groq" not in changed
