@@ -154,8 +154,8 @@ class Completions:
         route = HostedRoute(self._upstream.hosted, caller, request)
         self._require_upstream(route)
         await self._look(caller, request)
-        engines = [view.engine for view in routing.eligible(self._upstream.fleet.views(model.id))]
-        needs = await estimate(request, model, caller, self._tokenizer, engines)
+        workers = routing.eligible(self._upstream.fleet.views(model.id))
+        needs = await estimate(request, model, caller, self._tokenizer, workers)
         if arrival.connection.left:
             raise ClientGone
         held = await admit(

@@ -1,13 +1,29 @@
-"""What a request will need: prompt tokens counted, output by its maximum or an expectation."""
+"""What a request will need: prompt tokens counted, output by its maximum or an expectation.
+
+Where nobody has counted a prompt, two bounds are known of it: at least one token for so many
+characters of text (media are no text), at most one for each byte, with a template's text. Then:
+
+- what does not fit even by the lower bound is refused as what is counted is (400);
+- what fits everything by the upper bound goes on;
+- in between nothing is known. Where workers count but none can now (the request may go to a hosted
+  provider) that is no final refusal and passes no limit either: 503 `no_worker`, until one can.
+  Where all that are ready are of a kind that never counts, waiting does not help: what tenant and
+  key set (the longest prompt, tokens a minute) is decided by the upper bound, which
+  the refusal says; the context is left to the engine, which refuses what does not fit.
+
+Tokens a minute count only with the client's maximum: without one a reservation is cut down to the
+limit, and what the request uses beyond it is a debt.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.domain.engine_facts import EngineFacts, Need
-from gateway.domain.scopes import scopes_of
-from gateway.domain.tenant import Limits, Model
-from gateway.errors import ContextLengthExceeded, InvalidRequest
+from gateway.domain.engine_facts import Need
+from gateway.domain.tenant import EngineKind, Model
+from gateway.domain.worker import WorkerView
+from gateway.errors import ContextLengthExceeded, InvalidRequest, Overloaded
 from gateway.serving.authenticate import Caller
+from gateway.serving.fit import Fit
 from gateway.serving.ports import Tokenizer
 from gateway.wire.request import CompletionRequest
 
@@ -61,46 +77,36 @@ async def estimate(
     model: Model,
     caller: Caller,
     tokenizer: Tokenizer,
-    engines: Sequence[EngineFacts] = (),
+    workers: Sequence[WorkerView] = (),
 ) -> Estimate:
-    """Count and check a request against model, limits and the engines that may take it.
+    """Count and check a request against model, limits and the workers that may take it.
 
     Raises ContextLengthExceeded where prompt plus maximum fit neither the model's context nor any
-    of the engines, InvalidRequest where a limit on prompt or output is passed. Nothing of the
-    client's is ever cut down silently; where it set no maximum the gateway's own default is
-    reduced to what the roomiest engine holds.
+    of the engines, InvalidRequest where a limit is passed, Overloaded(no_worker) where neither can
+    be told. Nothing of the client's is ever cut down silently; where it set no maximum the
+    gateway's own default is reduced to what the roomiest engine holds.
     """
     if request.sequences > SEQUENCES_MAX:
         raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
-    _check_certain(request, model, caller)
+    fit = Fit(request, model, caller, [view.engine for view in workers])
+    _check_certain(fit)
     counted = await tokenizer.count(request, caller.tenant.id)
-    exact = counted is not None
-    counts = counted or [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
-    longest = max(counts)
-    prompt_tokens = sum(counts)
-    room = _room(model, engines, longest if exact else 0)
-    if room < 1:
-        raise ContextLengthExceeded(
-            f"the prompt has {longest} tokens; {_held(model, engines)} with the output, "
-            f"and a prompt has at most {_longest_prompt(model, engines)}",
-            param="messages" if request.endpoint == "chat" else "prompt",
-        )
-    output_cap = _smallest_cap(caller)
-    _check_limits(request, caller, prompt_tokens if exact else 0, output_cap)
+    if counted is not None:
+        fit.check(counted)
+        counts, longest = counted, max(counted)
+    else:
+        counts = [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
+        longest = _check_uncounted(fit, counts, workers)
     if request.max_tokens is not None:
-        if request.max_tokens > room:
-            raise ContextLengthExceeded(
-                f"{longest} prompt tokens and up to {request.max_tokens} output tokens do not "
-                f"fit: {_held(model, engines)}, so there is room for {room} output tokens",
-                param="max_tokens",
-            )
         maximum = request.max_tokens
         expected = maximum
     else:
-        maximum = min(model.max_output_tokens, room, output_cap or room)
+        room = fit.room(longest)
+        maximum = min(model.max_output_tokens, room, fit.output_cap or room)
         expected = min(model.default_output_tokens, maximum)
+    exact = counted is not None
     return Estimate(
-        prompt_tokens=prompt_tokens,
+        prompt_tokens=sum(counts),
         prompt_counts=tuple(counts) if exact else (None,) * len(counts),
         exact=exact,
         output_tokens=expected * request.sequences,
@@ -109,33 +115,44 @@ async def estimate(
     )
 
 
-def _room(model: Model, engines: Sequence[EngineFacts], prompt_tokens: int) -> int:
-    """Output tokens that fit after the prompt on the roomiest engine."""
-    most = max((engine.output_room(prompt_tokens) for engine in engines), default=None)
-    context = model.context_tokens - prompt_tokens
-    return context if most is None else min(context, most)
-
-
-def _longest_prompt(model: Model, engines: Sequence[EngineFacts]) -> int:
-    most = max((engine.longest_prompt for engine in engines), default=model.context_tokens)
-    return min(model.context_tokens - 1, most)
-
-
-def _held(model: Model, engines: Sequence[EngineFacts]) -> str:
-    holds = _room(model, engines, 0)
-    if holds >= model.context_tokens:
-        return f"the context of {model.id} holds {model.context_tokens} tokens"
-    return f"a worker of {model.id} holds {holds} tokens"
+def _check_uncounted(fit: Fit, most: Sequence[int], workers: Sequence[WorkerView]) -> int:
+    """Check a request by the bounds of its prompts, `most` the upper ones. Returns the tokens of
+    the longest prompt to keep room for."""
+    request, model = fit.request, fit.model.id
+    least = _fewest_prompt_tokens(request)
+    fit.check(least, at_least=True)
+    # Without a maximum a reservation is cut down to the limit, so that none has to be refused.
+    needed = 0 if request.max_tokens is None else sum(most) + request.max_tokens * request.sequences
+    if workers and all(view.worker.kind is EngineKind.OPENAI for view in workers):
+        has = f"the prompt may have up to {sum(most)} tokens, which no worker of {model} counts"
+        fit.check_prompt_limits(sum(most), has)
+        needs = f"this request may need up to {needed} tokens: no worker of {model} counts them"
+        fit.check_tokens_a_minute(needed, needs)
+        return max(least)
+    try:
+        fit.check(most)
+        fit.check_tokens_a_minute(needed, "")
+    except InvalidRequest:
+        raise Overloaded(
+            f"the prompt cannot be counted while no worker of {model} is ready, and without that "
+            "nobody can tell whether it fits",
+            code="no_worker",
+        ) from None
+    return max(most)
 
 
 def fewest_tokens(request: CompletionRequest) -> int:
     """What the request uses at the very least, known without counting."""
-    prompts = sum(1 + size // TOKEN_CHARACTERS_MAX for size in request.prompt_characters)
-    return prompts + (request.max_tokens or 1) * request.sequences
+    return sum(_fewest_prompt_tokens(request)) + (request.max_tokens or 1) * request.sequences
 
 
-def _check_certain(request: CompletionRequest, model: Model, caller: Caller) -> None:
+def _fewest_prompt_tokens(request: CompletionRequest) -> list[int]:
+    return [1 + size // TOKEN_CHARACTERS_MAX for size in request.prompt_characters]
+
+
+def _check_certain(fit: Fit) -> None:
     """Refuse what cannot fit however it is counted: counting it would cost others their turn."""
+    request, model = fit.request, fit.model
     longest = max(request.prompt_characters) // TOKEN_CHARACTERS_MAX
     if longest >= model.context_tokens:
         raise ContextLengthExceeded(
@@ -144,38 +161,4 @@ def _check_certain(request: CompletionRequest, model: Model, caller: Caller) -> 
             param="messages" if request.endpoint == "chat" else "prompt",
         )
     need = fewest_tokens(request)
-    for scope in scopes_of(caller.tenant, caller.key, request.model):
-        if scope.tpm is not None and need > scope.tpm:
-            raise InvalidRequest(
-                f"this request needs at least {need} tokens; the limit of the "
-                f"{scope.shown} is {scope.tpm} a minute, so it can never be admitted"
-            )
-
-
-def _limits(caller: Caller) -> tuple[tuple[str, Limits], ...]:
-    return (("tenant", caller.tenant.limits), ("key", caller.key.limits))
-
-
-def _smallest_cap(caller: Caller) -> int | None:
-    caps = [
-        limits.max_output_tokens
-        for _, limits in _limits(caller)
-        if limits.max_output_tokens is not None
-    ]
-    return min(caps, default=None)
-
-
-def _check_limits(
-    request: CompletionRequest, caller: Caller, prompt_tokens: int, output_cap: int | None
-) -> None:
-    for scope, limits in _limits(caller):
-        limit = limits.max_prompt_tokens
-        if limit is not None and prompt_tokens > limit:
-            raise InvalidRequest(
-                f"the prompt has {prompt_tokens} tokens; the {scope}'s limit is {limit}",
-                param="messages" if request.endpoint == "chat" else "prompt",
-            )
-    if output_cap is not None and (output_cap == 0 or (request.max_tokens or 0) > output_cap):
-        raise InvalidRequest(
-            f"at most {output_cap} output tokens are allowed a choice", param="max_tokens"
-        )
+    fit.check_tokens_a_minute(need, f"this request needs at least {need} tokens")

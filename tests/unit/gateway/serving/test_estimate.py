@@ -3,10 +3,11 @@ from collections.abc import Sequence
 
 import pytest
 from memory_ports import FixedTokenizer
-from tenant_examples import a_key, a_model, a_tenant
+from tenant_examples import a_key, a_model, a_tenant, a_worker
 
 from gateway.domain.engine_facts import EngineFacts, Need
 from gateway.domain.tenant import Limits
+from gateway.domain.worker import WorkerView
 from gateway.errors import ContextLengthExceeded, InvalidRequest
 from gateway.serving.authenticate import Caller
 from gateway.serving.estimate import TEMPLATE_TOKENS_BOUND, Estimate, estimate
@@ -24,7 +25,8 @@ async def needs(
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
     request = read_request("chat", json.dumps(body).encode(), {})
     caller = Caller(a_tenant(tenant), a_key(key))
-    return await estimate(request, a_model(), caller, FixedTokenizer(tokens), engines)
+    workers = [WorkerView(a_worker(), True, 0, engine=engine) for engine in engines]
+    return await estimate(request, a_model(), caller, FixedTokenizer(tokens), workers)
 
 
 async def test_a_maximum_is_reserved_for_each_choice() -> None:
@@ -113,16 +115,16 @@ async def test_a_bound_covers_the_prompt() -> None:
     """INV-3: where nobody can count, the bytes and a template's text are reserved, tools with them;
     with a maximum that is what a limit must have room for. No record gets them."""
     tools = [{"type": "function", "function": {"name": "f" * 300}}]
-    need = await needs(tokens=None, tools=tools, max_tokens=10, key=Limits(max_prompt_tokens=4))
+    need = await needs(tokens=None, tools=tools, max_tokens=10)
     assert need.prompt_tokens > 300 + TEMPLATE_TOKENS_BOUND
     assert (need.exact, need.prompt_counts) == (False, (None,))
     assert need.floor_tokens == need.tokens == need.prompt_tokens + 10
 
 
 async def test_a_long_text_is_not_refused_by_its_bytes() -> None:
-    """900 bytes may be 200 tokens: only a count can refuse them."""
+    """2,000 bytes may be 400 tokens: a worker's count decides, where one can count."""
     message = [{"role": "user", "content": "word " * 400}]
-    assert (await needs(tokens=None, messages=message)).max_tokens == 100
+    assert (await needs(tokens=400, messages=message)).max_tokens == 100
 
 
 async def test_choices_have_two_digits() -> None:
