@@ -21,7 +21,7 @@ from backend.embedded import (
     StartFailed,
 )
 from gateway.dev_engines import check_engine
-from gateway.dev_hosted import check_hosted
+from gateway.dev_hosted import check_apart, check_hosted
 from gateway.dev_system import DevOptions, DevSystem
 from gateway.dev_terminal import Terminal
 
@@ -79,6 +79,7 @@ def dev(
     """
     hosted = check_hosted(hosted)
     engine = check_engine(engine)
+    check_apart(engine, hosted)
     if "://" in engine and workers is not None:
         raise click.UsageError("--workers counts engines to start; --engine URL is one already")
     options = DevOptions(

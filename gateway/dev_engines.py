@@ -73,10 +73,13 @@ def check_engine(engine: str) -> str:
     return engine.rstrip("/").removesuffix("/v1")
 
 
-def started_engines(name: str, count: int, data_dir: DataDir) -> list[Engine]:
-    """`count` engines of that name, each on a port of its own, to be started."""
+def started_engines(
+    name: str, count: int, data_dir: DataDir, *, avoid: frozenset[int]
+) -> list[Engine]:
+    """`count` engines of that name, each on a port of its own that is not in `avoid`, to be
+    started."""
     engines: list[Engine] = []
-    ports: set[int] = set()
+    ports = set(avoid)
     for number in range(count):
         port = free_port(avoid=frozenset(ports))
         ports.add(port)

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from backend.embedded import DataDir, free_port
-from backend.embedded.data_dir import write_private
 from backend.supervisor import Service
 from gateway.administration import Administration
 from gateway.administration.hosted_checks import check_base_url
 from gateway.dev_engines import worker_service
-from gateway.dev_seed import ACTOR, recorded
+from gateway.dev_hosted_record import as_left, first_registered, read_record, write_record
+from gateway.dev_seed import ACTOR
 from gateway.domain.hosted import HostedModel, HostedPrice, HostedProvider
+from gateway.domain.origin import origin_of
 from gateway.domain.tenant import Model
 from gateway.errors import NotFound, Unprocessable
 
@@ -71,6 +72,18 @@ def check_hosted(hosted: str) -> str:
         ) from error
 
 
+def check_apart(engine: str, hosted: str) -> None:
+    """Raises UsageError where a checked `--engine` and a checked `--hosted` are one server: what
+    must stay here would go there."""
+    if "://" in engine and "://" in hosted and origin_of(engine) == origin_of(hosted):
+        raise click.UsageError("--engine and --hosted name one server: it is ours or it is not")
+
+
+def hosted_name(hosted: str) -> str | None:
+    """What the provider of a checked `--hosted` is called, if there is one."""
+    return {NONE: None, SIMULATED: SIMULATED}.get(hosted, EXTERNAL)
+
+
 def chosen_hosted(
     hosted: str, data_dir: DataDir, *, api_key: str | None, avoid: frozenset[int]
 ) -> Hosted | None:
@@ -89,34 +102,51 @@ def chosen_hosted(
     )
 
 
-async def register_hosted(
-    administration: Administration,
-    hosted: Hosted | None,
-    models: Sequence[Model],
-    *,
-    record: Path,
-) -> None:
-    """Register the provider, and remove that of an earlier start.
+async def forget_hosted(administration: Administration, *, keep: str | None, record: Path) -> None:
+    """Remove what an earlier start registered under another name than `keep`, with its key.
 
-    `record` keeps the name of what was registered here: others are an administrator's own. Raises
-    ClickException where one of these has the name already.
+    To be called before the workers are registered: one of them may be at its address now.
     """
-    before = recorded(record)
-    names = set() if hosted is None else {hosted.name}
-    if hosted is not None and hosted.name not in before:
+    before = read_record(record)
+    for name in before.keys() - {keep}:
         with suppress(NotFound):
-            await administration.get_hosted_provider(hosted.name)
+            await administration.remove_hosted_provider(ACTOR, name)
+        del before[name]
+    write_record(record, before)
+
+
+async def register_hosted(
+    administration: Administration, hosted: Hosted, models: Sequence[Model], *, record: Path
+) -> HostedProvider:
+    """Register the provider and return it; what an administrator has changed of it since an
+    earlier start stays so.
+
+    `record` keeps what was registered here: others are an administrator's own. Raises
+    ClickException where one of these has the name already, Unprocessable where a worker is there.
+    """
+    wanted = replace(hosted.provider(models), api_key=hosted.api_key)
+    before = read_record(record)
+    stored = await _found(administration, hosted.name)
+    if hosted.name not in before:
+        if stored is not None:
             raise click.ClickException(
                 f"there is a hosted provider {hosted.name} that weir dev did not register: remove "
                 f"it (weir hosted remove {hosted.name}), or start with --hosted none"
             )
-    # Written first with both: a start that is cut short leaves none behind unrecorded.
-    write_private(record, msgspec.json.encode(sorted(before | names)))
-    if hosted is not None:
-        await administration.register_hosted_provider(
-            ACTOR, hosted.provider(models), api_key=hosted.api_key
+        # Written first too: a start that is cut short leaves none behind unrecorded.
+        write_record(record, {**before, hosted.name: first_registered(wanted)})
+    merged, registered = wanted, first_registered(wanted)
+    if stored is not None:
+        merged, registered = as_left(
+            before[hosted.name], stored, wanted, follows=hosted.service is not None
         )
-    for name in before - names:
-        with suppress(NotFound):
-            await administration.remove_hosted_provider(ACTOR, name)
-    write_private(record, msgspec.json.encode(sorted(names)))
+    provider = await administration.register_hosted_provider(ACTOR, merged, api_key=merged.api_key)
+    write_record(record, {**before, hosted.name: registered})
+    return provider
+
+
+async def _found(administration: Administration, name: str) -> HostedProvider | None:
+    try:
+        return await administration.get_hosted_provider(name)
+    except NotFound:
+        return None

@@ -4,20 +4,24 @@ What exists is left as it is: an administrator may have suspended the tenant, re
 disabled the user since.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from backend.embedded.data_dir import write_private
-from gateway.administration import Administration
+from gateway.administration import Administration, Page
+from gateway.administration.pages import LIMIT_MAX
 from gateway.dev_secrets import TENANTS, DevSecrets
+from gateway.domain.origin import origin_of
 from gateway.domain.tenant import Model, Worker
 from gateway.errors import Conflict, NotFound
 
 ACTOR = "weir dev"
 HINT_CHARACTERS = 4
+Item = TypeVar("Item")
 
 
 async def seed(administration: Administration, secrets: DevSecrets) -> None:
@@ -52,7 +56,7 @@ async def register_fleet(
 
     `record` keeps the ids of the workers registered here: others are an administrator's own.
     """
-    known = {model.id: model for model in await _known_models(administration)}
+    known = {model.id: model for model in await _all_of(administration.list_models)}
     for model in models:
         if model.id not in known or known[model.id].context_tokens != model.context_tokens:
             await administration.register_model(ACTOR, model)
@@ -68,14 +72,22 @@ async def register_fleet(
     write_private(record, msgspec.json.encode(ids))
 
 
-async def _known_models(administration: Administration) -> Collection[Model]:
-    models: list[Model] = []
-    page = await administration.list_models()
-    models.extend(page.items)
+async def registered_ports(administration: Administration) -> frozenset[int]:
+    """Where workers and hosted providers are registered, on whatever machine: what starts here
+    starts at none of them, since a server is a worker's or a provider's."""
+    urls = [each.url for each in await _all_of(administration.list_workers)]
+    urls += [each.url for each in await _all_of(administration.list_hosted_providers)]
+    origins = [origin_of(url) for url in urls]
+    return frozenset(origin[1] for origin in origins if origin is not None)
+
+
+async def _all_of(list_page: Callable[[int, str | None], Awaitable[Page[Item]]]) -> list[Item]:
+    page = await list_page(LIMIT_MAX, None)
+    items = list(page.items)
     while page.next_cursor is not None:
-        page = await administration.list_models(cursor=page.next_cursor)
-        models.extend(page.items)
-    return models
+        page = await list_page(LIMIT_MAX, page.next_cursor)
+        items.extend(page.items)
+    return items
 
 
 def recorded(record: Path) -> set[str]:

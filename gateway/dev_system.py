@@ -1,7 +1,7 @@
 """The system that `weir dev` runs: stores, schema, tenants, workers, gateways, in this order."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -21,10 +21,16 @@ from gateway.dev_engines import (
     found_engine,
     started_engines,
 )
-from gateway.dev_hosted import Hosted, chosen_hosted, register_hosted
+from gateway.dev_hosted import (
+    Hosted,
+    chosen_hosted,
+    forget_hosted,
+    hosted_name,
+    register_hosted,
+)
 from gateway.dev_ready import Pids, Ready, ready_document, welcome, write_ready
 from gateway.dev_secrets import DevSecrets, kept_secrets
-from gateway.dev_seed import register_fleet, seed
+from gateway.dev_seed import register_fleet, registered_ports, seed
 from gateway.dev_terminal import Terminal
 from gateway.domain.tenant import Model, Worker
 from gateway.migrate import upgrade
@@ -59,6 +65,7 @@ class DevSystem:
         self._terminal = terminal
         self._ports = gateway_ports(options.port, options.gateways)
         self._ready_path = data_dir.path / "ready.json"
+        self._hosted_record = data_dir.path / "hosted.json"
         # What a killed run left says that something serves.
         self._ready_path.unlink(missing_ok=True)
         self._supervisor = Supervisor(say=terminal.say, on_change=self._write_ready)
@@ -144,8 +151,14 @@ class DevSystem:
 
     async def _start_workers(self) -> list[str]:
         options = self._options
+        forget = partial(
+            forget_hosted, keep=hosted_name(options.hosted), record=self._hosted_record
+        )
+        await self._administer(forget)
         if options.engine in STARTED_ENGINES:
-            self._engines = started_engines(options.engine, options.workers, self._data_dir)
+            self._engines = started_engines(
+                options.engine, options.workers, self._data_dir, avoid=await self._taken_ports()
+            )
             services = [engine.service for engine in self._engines if engine.service is not None]
             await self._supervisor.start(services)
         self._models, self._workers = await fleet_of(self._engines)
@@ -161,22 +174,24 @@ class DevSystem:
             self._options.hosted,
             self._data_dir,
             api_key=self._options.hosted_api_key,
-            avoid=frozenset(self._ports),
-        )
-        register = partial(
-            register_hosted,
-            hosted=hosted,
-            models=self._models,
-            record=self._data_dir.path / "hosted.json",
+            avoid=await self._taken_ports(),
         )
         if hosted is None:
-            await self._administer(register)
             return
+        register = partial(
+            register_hosted, hosted=hosted, models=self._models, record=self._hosted_record
+        )
         with self._terminal.step("hosted") as words:
             if hosted.service is not None:
                 await self._supervisor.start([hosted.service])
-            await self._administer(register)
-            words.append(f"{hosted.name} at {hosted.url}")
+            provider = await self._administer(register)
+            self._hosted = replace(hosted, url=provider.url)
+            words.append(f"{provider.name} at {provider.url}")
+            if not provider.enabled:
+                words.append("disabled by an administrator")
+
+    async def _taken_ports(self) -> frozenset[int]:
+        return frozenset(self._ports) | await self._administer(registered_ports)
 
     async def _administer(self, work: Callable[[Administration], Awaitable[Result]]) -> Result:
         engine = async_engine(self._database_url, pooled=False)
