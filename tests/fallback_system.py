@@ -11,6 +11,7 @@ from uuid import uuid4
 import servers
 from canary import Canary, running_canary
 from weir_dev import Reply, WeirDev, weir_dev
+from worker_process import WorkerProcess, running_worker
 
 SETTLED_S = 8.0
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
@@ -105,3 +106,11 @@ def fallback_system(data_dir: Path) -> Iterator[Fallback]:
         }
         assert system.admin("POST", "/admin/v1/hosted", provider).status == 201
         yield Fallback(system, canary)
+
+
+@contextmanager
+def a_worker_of(fallback: Fallback) -> Iterator[WorkerProcess]:
+    """The fleet is this one worker, healthy."""
+    with running_worker("simulated", "--model", fallback.system.model) as worker:
+        fallback.use(worker.url, healthy=True)
+        yield worker

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fallback_system import Fallback, fallback_system
 from weir_dev import WeirDev, weir_dev
 
 
@@ -12,3 +13,10 @@ def breakable(tmp_path: Path) -> Iterator[WeirDev]:
     """Two gateways over one simulated worker, for one test."""
     with weir_dev(tmp_path, "--engine", "simulated", "--gateways", "2") as system:
         yield system
+
+
+@pytest.fixture(scope="session")
+def fallback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fallback]:
+    """One system with a canary as its hosted provider; each test chooses its workers."""
+    with fallback_system(tmp_path_factory.mktemp("fallback")) as started:
+        yield started
