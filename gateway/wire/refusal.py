@@ -86,7 +86,7 @@ def _invalid(message: str, sent: Collection[str]) -> InvalidRequest:
     """By kind, or else by the field that the message names."""
     named = _named(message, sent)
     for pattern, sentence, fields in _KINDS:
-        if pattern.search(message):
+        if pattern.search(message) and (not fields or not {*fields}.isdisjoint(sent)):
             unique = named if named in fields else _first(fields, sent)
             return InvalidRequest(sentence, param=unique)
     if named is None:

@@ -39,7 +39,7 @@ class StreamOptions(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """One message of a conversation."""
 
-    role: str
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, object]] | None = None
     name: str | None = None
     tool_calls: list[dict[str, object]] | None = None

@@ -123,3 +123,10 @@ def test_no_word_of_the_engines_reaches_a_tenant(status: int, before: str, words
     assert secret not in error.message
     assert "/" not in error.message
     assert error.param is None or error.param in SENT
+
+
+def test_a_kind_is_named_only_where_the_request_has_it() -> None:
+    """A message that mentions tools says nothing of a request without any."""
+    words = "Input should be 'system', 'assistant', 'tool', 'function' or 'developer': role"
+    found = refusal(400, words, {"messages", "temperature"})
+    assert (found.param, "tools" in found.message) == ("messages", False)
