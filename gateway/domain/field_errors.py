@@ -13,12 +13,17 @@ QUOTED_VALUE = re.compile(r"^(?P<kind>Invalid enum value) .*", re.DOTALL)
 MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
-def unprocessable_field(error: msgspec.ValidationError, *, prefix: str = "") -> Unprocessable:
-    """The 422 for `error`; its `param` is the dotted path of the field, below `prefix`."""
+def reason_and_path(error: msgspec.ValidationError) -> tuple[str, str]:
+    """What is wrong, without any value of the input, and where: a dotted path, or empty."""
     text = str(error)
     found = AT_PATH.search(text)
-    path = found["path"] if found else ""
     reason = QUOTED_VALUE.sub(r"\g<kind>", text[: found.start()] if found else text)
+    return reason, found["path"] if found else ""
+
+
+def unprocessable_field(error: msgspec.ValidationError, *, prefix: str = "") -> Unprocessable:
+    """The 422 for `error`; its `param` is the dotted path of the field, below `prefix`."""
+    reason, path = reason_and_path(error)
     named = UNKNOWN_FIELD.search(reason) or MISSING_FIELD.search(reason)
     param = ".".join(part for part in (prefix, path, named["name"] if named else "") if part)
     reason = reason[0].lower() + reason[1:]

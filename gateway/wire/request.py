@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from gateway.domain.field_errors import reason_and_path
 from gateway.errors import InvalidRequest, UnsupportedParameter
 from gateway.wire.fields import (
     CHAT_FIELDS,
@@ -233,9 +234,8 @@ def _typed(endpoint: Endpoint, body: bytes) -> ChatBody | CompletionBody:
     try:
         asked = msgspec.json.decode(body, type=BODIES[endpoint])
     except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `")
-        param = path.rstrip("`").removeprefix("$.") or None
-        raise InvalidRequest(f"{param}: {message}" if param else message, param=param) from None
+        reason, path = reason_and_path(error)
+        raise InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None) from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("the body is not valid JSON") from None
     if isinstance(asked, ChatBody):

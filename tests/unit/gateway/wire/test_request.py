@@ -300,3 +300,13 @@ def test_no_option_of_a_stream_is_dropped_unread() -> None:
         with pytest.raises(UnsupportedParameter) as refused:
             chat(stream=True, stream_options=options)
         assert refused.value.param == "stream_options"
+
+
+@pytest.mark.parametrize("role", ["wizard-secret", "x - at `$.secret`", "secret' - at `$.model`"])
+def test_a_value_is_never_quoted(role: str) -> None:
+    """INV-12: not even one that looks like the end of a message."""
+    body = json.dumps({"model": "m", "messages": [{"role": role, "content": "a"}]}).encode()
+    with pytest.raises(InvalidRequest) as caught:
+        read_request("chat", body, {})
+    assert "secret" not in caught.value.message
+    assert caught.value.param == "messages[0].role"
