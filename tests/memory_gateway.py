@@ -23,7 +23,7 @@ from gateway.serving.completion import Completions, Policy
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
-from gateway.wire.request import Endpoint
+from gateway.wire.bodies import Endpoint
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
 DEADLINE_S = 5.0

@@ -7,8 +7,9 @@ import msgspec
 
 from gateway.domain.tenant import Limits
 from gateway.http.admin_bodies import TenantBody
+from gateway.wire.bodies import ChatBody, CompletionBody
 from gateway.wire.fields import TEMPLATE_SWITCHES
-from gateway.wire.request import PROMPTS_MAX, SERVICE_TIERS, ChatBody, CompletionBody
+from gateway.wire.request import PROMPTS_MAX, SERVICE_TIERS
 
 Json = dict[str, Any]
 REF_TEMPLATE = "#/components/schemas/{name}"

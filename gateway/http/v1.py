@@ -29,8 +29,8 @@ from gateway.serving.completion import Completions
 from gateway.serving.limits_view import limits_view
 from gateway.serving.ports import Clock, Directory, Ledger
 from gateway.settings import Settings
+from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
-from gateway.wire.request import BODIES, Endpoint
 
 ANSWERS: dict[Endpoint, type] = {"chat": ChatAnswer, "completions": CompletionAnswer}
 SUMMARIES: dict[Endpoint, str] = {

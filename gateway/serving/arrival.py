@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.serving.ports import ClientConnection
-from gateway.wire.request import Endpoint
+from gateway.wire.bodies import Endpoint
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ from gateway.serving.relay import relay
 from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
-from gateway.wire.request import CompletionRequest, Endpoint, read_request
+from gateway.wire.bodies import Endpoint
+from gateway.wire.request import CompletionRequest, read_request
 
 LOOKED_AT_CHARACTERS = 16_384
 """Counting a shorter prompt costs less than a look at the limits first."""

@@ -14,7 +14,8 @@ from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.domain.tenant import EngineKind
 from gateway.errors import Overloaded
-from gateway.wire.request import CompletionRequest, Endpoint, read_request
+from gateway.wire.bodies import Endpoint
+from gateway.wire.request import CompletionRequest, read_request
 
 KEY = "worker-key"
 

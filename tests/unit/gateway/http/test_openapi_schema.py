@@ -33,7 +33,8 @@ from gateway.http.openapi_answers import (
     WorkerAnswer,
 )
 from gateway.http.openapi_schema import schemas_of
-from gateway.wire.request import BODIES, Endpoint, read_request
+from gateway.wire.bodies import BODIES, Endpoint
+from gateway.wire.request import read_request
 
 Json = Any
 TENANT = {"id": "t", "name": "T"}

@@ -10,7 +10,8 @@ from tenant_examples import a_worker
 from gateway.errors import InvalidRequest, Overloaded, WeirError, WorkerFailed
 from gateway.serving.answer import StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.choice import Choice
-from gateway.wire.request import CompletionRequest, Endpoint, read_request
+from gateway.wire.bodies import Endpoint
+from gateway.wire.request import CompletionRequest, read_request
 from gateway.wire.upstream import read_event
 
 USAGE: dict[str, object] = {"total_tokens": 3}

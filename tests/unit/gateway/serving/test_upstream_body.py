@@ -4,7 +4,8 @@ from tenant_examples import a_tenant, a_worker
 
 from gateway.domain.tenant import CacheIsolation, EngineKind, Limits
 from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body
-from gateway.wire.request import Endpoint, read_request
+from gateway.wire.bodies import Endpoint
+from gateway.wire.request import read_request
 
 
 def sent(

@@ -1,3 +1,4 @@
+from gateway.wire.bodies import ChatBody, CompletionBody
 from gateway.wire.fields import (
     CHAT_FIELDS,
     COMPLETION_FIELDS,
@@ -6,7 +7,6 @@ from gateway.wire.fields import (
     SGLANG_EXTENSIONS,
 )
 from gateway.wire.hosted_body import OPENAI_FIELDS
-from gateway.wire.request import ChatBody, CompletionBody
 
 # sglang 0.5.23's chat request: what is not the tenant's to set.
 NOT_THE_TENANTS = {

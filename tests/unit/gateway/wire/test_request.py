@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 from gateway.errors import InvalidRequest, UnsupportedParameter, WeirError
+from gateway.wire.bodies import Endpoint
 from gateway.wire.fields import PRIVILEGED_FIELDS
-from gateway.wire.request import CompletionRequest, Endpoint, read_request
+from gateway.wire.request import CompletionRequest, read_request
 
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "completions")
 MESSAGES = [{"role": "user", "content": "a secret prompt"}]

@@ -1,0 +1,116 @@
+"""The bodies of completion requests: every field that is accepted, with the values it may have.
+
+The OpenAPI document is made of these, so that it says what is checked.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Endpoint = Literal["chat", "completions"]
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    """`stream_options`."""
+
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+    include_obfuscation: bool | None = None
+    """OpenAI pads its chunks unless told not to. Weir never does, so only true is refused."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, object]] | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, object]] | None = None
+    tool_call_id: str | None = None
+
+
+class SharedBody(msgspec.Struct, frozen=True):
+    """What both endpoints take."""
+
+    model: str
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
+    max_tokens: PositiveInt | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    stop: str | list[str] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=-1, le=2**31)] | None = None
+    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    regex: str | None = None
+    ebnf: str | None = None
+    stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=2**31)]] | None = None
+    skip_special_tokens: bool | None = None
+    no_stop_trim: bool | None = None
+    user: str | None = None
+    service_tier: str | None = None
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    logit_bias: dict[str, float] | None = None
+    metadata: dict[str, object] | None = None
+    store: bool | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+
+
+class ChatBody(SharedBody, frozen=True):
+    """The body of a chat completion: every field that a request may have."""
+
+    messages: Annotated[list[Message], msgspec.Meta(min_length=1)] = []
+    max_completion_tokens: PositiveInt | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    tools: list[dict[str, object]] | None = None
+    tool_choice: str | dict[str, object] | None = None
+    response_format: dict[str, object] | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, bool | int | float | str | None] | None = None
+    parallel_tool_calls: bool | None = None
+    continue_final_message: bool | None = None
+    separate_reasoning: bool | None = None
+    stream_reasoning: bool | None = None
+
+    @property
+    def prompt_characters(self) -> tuple[int, ...]:
+        """Characters of text in the messages."""
+        return (sum(_characters(message.content) for message in self.messages),)
+
+
+class CompletionBody(SharedBody, frozen=True):
+    """The body of a completion: every field that a request may have."""
+
+    prompt: str | list[str] = ""
+    logprobs: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
+    echo: bool | None = None
+    suffix: str | None = None
+    best_of: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
+    json_schema: str | None = None
+
+    @property
+    def prompt_characters(self) -> tuple[int, ...]:
+        """Characters of each prompt."""
+        prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
+        return tuple(len(prompt) for prompt in prompts)
+
+
+BODIES: dict[Endpoint, type[ChatBody | CompletionBody]] = {
+    "chat": ChatBody,
+    "completions": CompletionBody,
+}
+
+
+def _characters(content: str | list[dict[str, object]] | None) -> int:
+    if isinstance(content, list):
+        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        return sum(len(str(text)) for text in texts)
+    return len(content or "")
