@@ -34,7 +34,8 @@ $(VENV)/.installed-test: requirements-test.lock $(VENV)/.installed
 	@touch $@
 
 # Real SGLang with its torch is heavy and pins other versions: it has an environment of its own.
-$(VENV_SGLANG)/.installed: tests/sglang/requirements.txt | $(VENV)/bin/python
+SGLANG_INSTALL := $(addprefix tests/sglang/,install.sh requirements.txt requirements-alone.txt)
+$(VENV_SGLANG)/.installed: $(SGLANG_INSTALL) | $(VENV)/bin/python
 	bash tests/sglang/install.sh $(VENV_SGLANG) $(PYTHON)
 	@touch $@
 
