@@ -87,12 +87,13 @@ class GroupBy(StrEnum):
     KEY = "key"
     MODEL = "model"
     CLASS = "class"
+    PROVIDER = "provider"
     DAY = "day"
 
 
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
-    """Usage of one tenant, key, model, class or day (`group`). Token counts cover all records, the
-    `billable_` ones those that are paid for."""
+    """Usage of one tenant, key, model, class, provider or day (`group`). Token counts cover all
+    records, the `billable_` ones those that are paid for."""
 
     group: str
     requests: int
@@ -147,7 +148,7 @@ async def sum_usage(
     group_by: GroupBy,
     time_zone: str = "UTC",
 ) -> list[UsageSum]:
-    """Usage per tenant, key, model, class or day of `time_zone`, in the order of the group."""
+    """Usage per tenant, key, model, class, provider or day of `time_zone`, ordered by the group."""
     group = _group(group_by, time_zone)
     query = (
         select(
@@ -186,6 +187,8 @@ def _group(group_by: GroupBy, time_zone: str) -> ColumnElement[str]:
             return _COLUMNS.model
         case GroupBy.CLASS:
             return _COLUMNS["class"]
+        case GroupBy.PROVIDER:
+            return _COLUMNS.provider
         case GroupBy.DAY:
             local = func.timezone(literal(time_zone, literal_execute=True), _COLUMNS.admitted_at)
             return cast(cast(local, Date), String)

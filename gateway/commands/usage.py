@@ -34,6 +34,7 @@ LIST_COLUMNS = (
     "output_tokens",
     "outcome",
     "billable",
+    "provider",
 )
 SUM_COLUMNS = (
     "group",

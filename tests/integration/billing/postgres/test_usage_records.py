@@ -244,6 +244,7 @@ def group_of(record: UsageRecord, group_by: GroupBy) -> str:
         GroupBy.KEY: record.api_key_id,
         GroupBy.MODEL: record.model,
         GroupBy.CLASS: record.request_class,
+        GroupBy.PROVIDER: record.provider,
         GroupBy.DAY: str(day),
     }[group_by]
 
