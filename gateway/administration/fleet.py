@@ -11,7 +11,7 @@ from gateway.adapters.tables import worker as worker_table
 from gateway.administration.checks import check_model, check_worker
 from gateway.administration.images import Image, key_change, model_image, worker_image
 from gateway.administration.origins import check_no_provider_at
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Change, Store, verb
 from gateway.domain.tenant import Model, Worker
 from gateway.errors import NotFound, Unprocessable
@@ -52,18 +52,8 @@ class FleetVerbs(Store):
         self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[Model]:
         """Models by id."""
-        check_page_limit(limit)
-        query = (
-            select(*MODEL_COLUMNS)
-            .where(model_table.c.removed_at.is_(None))
-            .order_by(model_table.c.id)
-            .limit(limit + 1)
-        )
-        if cursor is not None:
-            query = query.where(model_table.c.id > position_of(cursor))
-        async with self._reading() as db:
-            rows = await db.execute(query)
-        return page_of([(row.id, model_from(row)) for row in rows], limit)
+        query = select(*MODEL_COLUMNS).where(model_table.c.removed_at.is_(None))
+        return await self._page(query, model_table.c.id, model_from, limit, cursor)
 
     @verb
     async def register_worker(self, actor: str, worker: Worker) -> Worker:
@@ -137,18 +127,8 @@ class FleetVerbs(Store):
         self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[Worker]:
         """Workers by id, without those that were removed."""
-        check_page_limit(limit)
-        query = (
-            select(*WORKER_COLUMNS)
-            .where(worker_table.c.removed_at.is_(None))
-            .order_by(worker_table.c.id)
-            .limit(limit + 1)
-        )
-        if cursor is not None:
-            query = query.where(worker_table.c.id > position_of(cursor))
-        async with self._reading() as db:
-            rows = await db.execute(query)
-        return page_of([(row.id, worker_from(row)) for row in rows], limit)
+        query = select(*WORKER_COLUMNS).where(worker_table.c.removed_at.is_(None))
+        return await self._page(query, worker_table.c.id, worker_from, limit, cursor)
 
 
 async def known_models(db: AsyncConnection) -> frozenset[str]:

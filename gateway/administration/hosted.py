@@ -13,7 +13,7 @@ from gateway.administration.fleet import known_models
 from gateway.administration.hosted_checks import check_provider, same_host
 from gateway.administration.images import hosted_image, key_change
 from gateway.administration.origins import check_no_worker_at
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Store, verb
 from gateway.domain.hosted import HostedProvider
 from gateway.errors import NotFound, Unprocessable
@@ -86,18 +86,9 @@ class HostedVerbs(Store):
         self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[HostedProvider]:
         """Providers by name, without those that were removed."""
-        check_page_limit(limit)
-        query = (
-            select(*HOSTED_COLUMNS)
-            .where(hosted_table.c.removed_at.is_(None))
-            .order_by(hosted_table.c.name)
-            .limit(limit + 1)
-        )
-        if cursor is not None:
-            query = query.where(hosted_table.c.name > position_of(cursor))
-        async with self._reading() as db:
-            rows = await db.execute(query)
-        return page_of([(row.name, hosted_provider_from(row)) for row in rows], limit)
+        query = select(*HOSTED_COLUMNS).where(hosted_table.c.removed_at.is_(None))
+        by = hosted_table.c.name
+        return await self._page(query, by, hosted_provider_from, limit, cursor)
 
 
 async def existing_hosted_provider(db: AsyncConnection, name: str) -> HostedProvider:

@@ -18,7 +18,7 @@ from gateway.administration.credentials import (
 )
 from gateway.administration.fleet import known_models
 from gateway.administration.images import key_image
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.domain.instants import instant_of
@@ -79,19 +79,10 @@ class KeyVerbs(Store):
         self, tenant_id: str, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[ApiKey]:
         """A tenant's keys by id, revoked and expired ones too."""
-        check_page_limit(limit)
-        query = (
-            select(*KEY_COLUMNS)
-            .where(api_key.c.tenant_id == tenant_id)
-            .order_by(api_key.c.id)
-            .limit(limit + 1)
-        )
-        if cursor is not None:
-            query = query.where(api_key.c.id > position_of(cursor))
         async with self._reading() as db:
             await existing_tenant(db, tenant_id)
-            rows = await db.execute(query)
-        return page_of([(row.id, key_from(row)) for row in rows], limit)
+        query = select(*KEY_COLUMNS).where(api_key.c.tenant_id == tenant_id)
+        return await self._page(query, api_key.c.id, key_from, limit, cursor)
 
     async def revoke_key(self, actor: str, key_id: str) -> ApiKey:
         """Revoke a key for good: refused within a second on every gateway. Harmless twice."""

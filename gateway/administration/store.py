@@ -15,12 +15,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asyncpg import PostgresError
 from redis.asyncio import Redis
-from sqlalchemy import func, insert, select
+from sqlalchemy import Column, Row, Select, func, insert, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.adapters.revocations import Revocation, publish_revocation
 from gateway.adapters.tables import DIRECTORY_LOCK, audit_log
+from gateway.administration.pages import Page, check_page_limit, page_of, position_of
 from gateway.administration.store_errors import store_failure
 from gateway.errors import StoreUnavailable
 
@@ -81,6 +82,23 @@ class Store:
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
         async with self._engine.connect() as db:
             yield db
+
+    async def _page(
+        self,
+        query: Select[Any],
+        by: Column[str],
+        read: Callable[[Row[Any]], Result],
+        limit: int,
+        cursor: str | None,
+    ) -> Page[Result]:
+        """A page of what `query` finds, in the order of `by`, a column of unique values."""
+        check_page_limit(limit)
+        query = query.order_by(by).limit(limit + 1)
+        if cursor is not None:
+            query = query.where(by > position_of(cursor))
+        async with self._reading() as db:
+            rows = await db.execute(query)
+        return page_of([(row._mapping[by], read(row)) for row in rows], limit)  # noqa: SLF001 - SQLAlchemy's public name
 
     @asynccontextmanager
     async def _changing(self, actor: str) -> AsyncIterator[Change]:

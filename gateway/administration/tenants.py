@@ -16,7 +16,7 @@ from gateway.administration.checks import (
 )
 from gateway.administration.fleet import known_models
 from gateway.administration.images import tenant_image
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Store, verb
 from gateway.domain.instants import instant_of
 from gateway.domain.limits_check import limits_from
@@ -127,13 +127,8 @@ class TenantVerbs(Store):
         self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[Tenant]:
         """Tenants by id."""
-        check_page_limit(limit)
-        query = select(*TENANT_COLUMNS).order_by(tenant_table.c.id).limit(limit + 1)
-        if cursor is not None:
-            query = query.where(tenant_table.c.id > position_of(cursor))
-        async with self._reading() as db:
-            rows = await db.execute(query)
-        return page_of([(row.id, tenant_from(row)) for row in rows], limit)
+        query = select(*TENANT_COLUMNS)
+        return await self._page(query, tenant_table.c.id, tenant_from, limit, cursor)
 
 
 async def existing_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:

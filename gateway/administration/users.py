@@ -16,7 +16,7 @@ from gateway.administration.credentials import (
     new_token_secret,
 )
 from gateway.administration.images import user_image
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Store, verb
 from gateway.domain.account import Role, User
 from gateway.domain.instants import instant_of
@@ -169,13 +169,8 @@ class UserVerbs(Store):
     @verb
     async def list_users(self, limit: int = LIMIT_DEFAULT, cursor: str | None = None) -> Page[User]:
         """Users by id."""
-        check_page_limit(limit)
-        query = select(*USER_COLUMNS).order_by(app_user.c.id).limit(limit + 1)
-        if cursor is not None:
-            query = query.where(app_user.c.id > position_of(cursor))
-        async with self._reading() as db:
-            rows = await db.execute(query)
-        return page_of([(row.id, user_from(row)) for row in rows], limit)
+        query = select(*USER_COLUMNS)
+        return await self._page(query, app_user.c.id, user_from, limit, cursor)
 
 
 async def existing_user(db: AsyncConnection, email: str) -> User:
