@@ -20,7 +20,11 @@ _LARGE_AT_ONCE = 1
 _SMALL_AT_ONCE = 16
 """Prompts of one tenant that this gateway has counted side by side. A worker counts in turn: a
 tenant must not fill that queue with what its limits will refuse."""
-_TEMPLATE_FIELDS = ("tools", "tool_choice", "chat_template_kwargs", "continue_final_message")
+_TEMPLATE_FIELDS = (
+    *("tools", "tool_choice", "chat_template_kwargs", "continue_final_message"),
+    "reasoning_effort",
+)
+"""All that an engine passes to the model's chat template beside the messages."""
 _log = logging.getLogger(__name__)
 
 

@@ -80,14 +80,14 @@ class EngineFacts:
         return min(self._longest - 2, _UNBOUNDED if bound is None else bound - 1)
 
     def output_room(self, prompt_tokens: int) -> int:
-        """The most output tokens that a request with such a prompt gets; below 1 where the prompt
-        alone is too long. Very large where nothing is known."""
+        """The most output tokens that a request with such a prompt gets; 0 where the prompt alone
+        is too long. Very large where nothing is known."""
         if prompt_tokens > self.longest_prompt:
             return 0
         page = self.page_tokens or 1
         paged_prompt = -(-prompt_tokens // page) * page
         in_pages = (self.pool_tokens or _UNBOUNDED) - paged_prompt - page - 1
-        return min(self._longest - prompt_tokens - 1, in_pages)
+        return max(0, min(self._longest - prompt_tokens - 1, in_pages))
 
     def holds(self, need: Need) -> bool:
         """Whether the engine would run such a sequence as asked: neither refused nor cut down."""

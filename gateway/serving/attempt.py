@@ -13,6 +13,7 @@ from gateway.serving.live import LiveRequest, Patience, StreamWatch
 from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
 from gateway.telemetry import metrics
 from gateway.wire.chunk_id import chunk_id
+from gateway.wire.refusal import blames_grammar
 from gateway.wire.upstream import Event, read_event
 
 FULL = frozenset({429, 503})
@@ -148,6 +149,9 @@ class Attempt:
         self.refused_by_status = True
         self.works = error.status in REFUSALS - FULL
         if error.status not in REFUSALS:
+            if blames_grammar(error.message, self.route.request.forward):
+                self.outcome = Outcome.REFUSED
+                return
             raise WorkerFailed(f"the worker answered {error.status}") from None
         self.outcome = Outcome.REFUSED
 

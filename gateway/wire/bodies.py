@@ -8,7 +8,10 @@ from typing import Annotated, Literal
 import msgspec
 
 Endpoint = Literal["chat", "completions"]
-PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+INT32_MAX = 2**31 - 1
+"""Engines hold these numbers in 32 bits: one more kills SGLang's scheduler, and with it the worker
+for every tenant."""
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=INT32_MAX)]
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -44,18 +47,18 @@ class SharedBody(msgspec.Struct, frozen=True):
     presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
     stop: str | list[str] | None = None
     seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
-    top_k: Annotated[int, msgspec.Meta(ge=-1, le=2**31)] | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | None = None
     min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(ge=0.01, le=2)] | None = None
     regex: str | None = None
     ebnf: str | None = None
-    stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=2**31)]] | None = None
+    stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)]] | None = None
     skip_special_tokens: bool | None = None
     no_stop_trim: bool | None = None
     user: str | None = None
     service_tier: str | None = None
-    min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    logit_bias: dict[str, float] | None = None
+    min_tokens: Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)] | None = None
+    logit_bias: dict[str, Annotated[float, msgspec.Meta(ge=-100, le=100)]] | None = None
     metadata: dict[str, object] | None = None
     store: bool | None = None
     safety_identifier: str | None = None

@@ -63,6 +63,13 @@ _KINDS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
 """What an engine refuses, how it is said, and which field is named, the likeliest first."""
 
 
+def blames_grammar(message: str, sent: Collection[str]) -> bool:
+    """Whether a failure is of the tenant's own grammar: SGLang says so with a 500 where it fails
+    while it generates."""
+    pattern, _, fields = _KINDS[1]
+    return pattern.search(message) is not None and not {*fields}.isdisjoint(sent)
+
+
 def refusal(status: int, message: str, sent: Collection[str]) -> WeirError:
     """The error for a tenant whose request an engine refused with this status and message.
 

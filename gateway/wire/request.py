@@ -14,6 +14,7 @@ from gateway.wire.bodies import (
     SharedBody,
     StreamOptions,
 )
+from gateway.wire.engine_safety import refuse_harmful
 from gateway.wire.fields import (
     CHAT_FIELDS,
     COMPLETION_FIELDS,
@@ -26,6 +27,7 @@ from gateway.wire.shape import refuse_unreadable
 RawFields = dict[str, msgspec.Raw]
 
 _NONE = msgspec.Raw(b"")
+_NULL = b"null"
 _IN_PROMPT = ("tools", "chat_template_kwargs", "suffix")
 
 PROMPTS_MAX = 128
@@ -69,6 +71,7 @@ def read_request(
     fields = _top_level(body)
     _refuse_unknown(endpoint, fields)
     asked = _typed(endpoint, body)
+    refuse_harmful(asked, fields)
     if endpoint == "chat":
         prompts: tuple[msgspec.Raw, ...] = (fields["messages"],)
     else:
@@ -93,7 +96,10 @@ def read_request(
         max_tokens=max(maxima, default=None),
         asked_batch=_asks_batch(asked, headers),
         self_hosted_only=_forbids_hosted(headers),
-        forward={name: raw for name, raw in fields.items() if name in forwarded},
+        # What is null is not set: OpenAI's SDKs send nulls, and SGLang refuses many of them.
+        forward={
+            name: raw for name, raw in fields.items() if name in forwarded and bytes(raw) != _NULL
+        },
         prompt_characters=asked.prompt_characters,
         prompt_bytes=tuple(
             sum(len(bytes(raw)) for raw in (prompt, *(fields.get(f, _NONE) for f in _IN_PROMPT)))

@@ -1,6 +1,6 @@
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from gateway.domain.engine_facts import EngineFacts, Need, PriorityOrder, engine_priority
 from gateway.domain.tenant import RequestClass
@@ -52,6 +52,7 @@ def test_an_engine_that_says_nothing_holds_everything() -> None:
     prompt=st.integers(0, 4000),
     known=st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
 )
+@example(context=10, pool=10, page=4, prompt=5, known=(False, True, False, True))
 def test_what_is_known_only_narrows(
     context: int, pool: int, page: int, prompt: int, known: tuple[bool, ...]
 ) -> None:

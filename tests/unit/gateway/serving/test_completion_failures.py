@@ -241,3 +241,17 @@ async def test_a_length_as_asked_is_an_answer(ending: list[Step], stream: bool) 
     gateway.assert_one_of_each(Outcome.COMPLETED)
     assert client.status == 200
     assert b'"length"' in client.sent
+
+
+@FORMS
+async def test_a_grammar_that_cannot_be_followed_is_the_requests_own_fault(stream: bool) -> None:
+    """SGLang says so with a 500, once it has begun: no failure of the worker, and no other is
+    tried; without a grammar the same words are one."""
+    script = [events.role(), events.error(500, "Grammar accept_token failed for req x")]
+    gateway = MemoryGateway(script, workers=2)
+    client = await gateway.post(ebnf="root ::= root", stream=stream)
+    gateway.assert_one_of_each(Outcome.REFUSED)
+    assert (error_of(client)["code"], error_of(client)["param"]) == ("invalid_value", "ebnf")
+    assert client.status == (200 if stream else 400)
+    gateway = MemoryGateway(script)
+    assert error_of(await gateway.post(stream=stream))["code"] == "worker_failed"
