@@ -2,33 +2,12 @@
 
 import msgspec
 
+from gateway.wire.chunk import Delta, ToolCall, read_chunk
 from gateway.wire.shown import GENERATED_FIELDS
 
 Json = dict[str, object]
-
-
-class _ToolFunction(msgspec.Struct):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class _ToolCall(msgspec.Struct):
-    index: int | None = None
-    id: str | None = None
-    type: str | None = None
-    function: _ToolFunction | None = None
-
-
-class _Choice(msgspec.Struct):
-    delta: dict[str, msgspec.Raw] | None = None
-    text: str | None = None
-    logprobs: dict[str, object] | None = None
-    finish_reason: str | None = None
-    matched_stop: int | str | None = None
-
-
-class _Chunk(msgspec.Struct):
-    choices: list[_Choice] | None = None
+# The rest of what is generated is joined by its kind.
+_JOINED = tuple(sorted(GENERATED_FIELDS - {"content", "tool_calls"}))
 
 
 class ChoiceAssembly:
@@ -45,8 +24,8 @@ class ChoiceAssembly:
         self._matched_stop: int | str | None = None
 
     def add(self, data: bytes) -> None:
-        """One chunk of the stream, as the engine sent it."""
-        for choice in msgspec.json.decode(data, type=_Chunk).choices or ():
+        """One chunk of the stream, as the engine sent it and `read_event` understood it."""
+        for choice in read_chunk(data).choices or ():
             if choice.text:
                 self._content.append(choice.text)
             if choice.delta is not None:
@@ -57,18 +36,17 @@ class ChoiceAssembly:
             if choice.matched_stop is not None:
                 self._matched_stop = choice.matched_stop
 
-    def _add_delta(self, delta: dict[str, msgspec.Raw]) -> None:
-        for name, raw in delta.items():
-            if name == "content":
-                self._content.append(msgspec.json.decode(raw, type=str | None) or "")
-            elif name == "tool_calls":
-                for call in msgspec.json.decode(raw, type=list[_ToolCall] | None) or ():
-                    self._add_tool_call(call)
-            elif name in GENERATED_FIELDS:
-                known = self._message.get(name)
-                self._message[name] = _joined(known, msgspec.json.decode(raw))
+    def _add_delta(self, delta: Delta) -> None:
+        if delta.content:
+            self._content.append(delta.content)
+        for call in delta.tool_calls or ():
+            self._add_tool_call(call)
+        for name in _JOINED:
+            more = getattr(delta, name)
+            if more is not None:
+                self._message[name] = _joined(self._message.get(name), more)
 
-    def _add_tool_call(self, call: _ToolCall) -> None:
+    def _add_tool_call(self, call: ToolCall) -> None:
         index = len(self._tools) if call.index is None else call.index
         known = self._tools.setdefault(
             index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 DONE = b"[DONE]"
 DONE_EVENT = b"data: [DONE]\n\n"
 KEEPALIVE = b": keep-alive\n\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventTooLong(ValueError):
@@ -19,12 +20,14 @@ class SseReader:
     """Feed it bytes, get the data of each complete event.
 
     Lines end with LF, CR LF or CR; comments and other fields are skipped; the data of several
-    `data` lines is joined with LF. Raises EventTooLong where one event passes `event_bytes_max`.
+    `data` lines is joined with LF; a byte order mark before all of it is skipped. Raises
+    EventTooLong where one event passes `event_bytes_max`.
     """
 
     def __init__(self, event_bytes_max: int = 16 * 1024 * 1024) -> None:
         self._rest = b""
         self._after_cr = False
+        self._at_start = True
         self._data: list[bytes] = []
         self._size = 0
         self._event_bytes_max = event_bytes_max
@@ -37,6 +40,9 @@ class SseReader:
             self._bound(len(self._rest))
             return
         *lines, self._rest = (self._rest + received).split(b"\n")
+        if self._at_start:
+            self._at_start = False
+            lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
         for line in lines:
             if line:
                 self._take(line)

@@ -3,35 +3,14 @@
 import msgspec
 
 from gateway.wire.assembly import usage_object
-from gateway.wire.shown import GENERATED_FIELDS, ShownChunk
+from gateway.wire.chunk import NOTHING, EngineChunk, read_chunk
+from gateway.wire.shown import ShownChunk
 from gateway.wire.usage import Usage, read_usage
 
-# Raw alone takes any value; in a union with None msgspec lets it take null only.
-_NOTHING = msgspec.Raw(b"null")
-# Made once: a chunk is read and written in a few microseconds.
+# Made once: a chunk is written in a few microseconds.
 _SHOWN = msgspec.json.Decoder(ShownChunk)
 _ENCODER = msgspec.json.Encoder()
 _EMPTY = (b"null", b"[]", b"{}", b'""')
-
-
-class _Choice(msgspec.Struct, frozen=True):
-    delta: dict[str, msgspec.Raw] | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-    usage: msgspec.Raw = _NOTHING
-    """Moonshot says it here."""
-
-
-class _Groq(msgspec.Struct, frozen=True):
-    usage: msgspec.Raw = _NOTHING
-
-
-class _Chunk(msgspec.Struct, frozen=True):
-    choices: list[_Choice] | None = None
-    usage: msgspec.Raw = _NOTHING
-    x_groq: _Groq | None = None
-    error: msgspec.Raw = _NOTHING
-    object: str | None = None
 
 
 class _ErrorBody(msgspec.Struct, frozen=True):
@@ -58,11 +37,12 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def read_event(data: bytes) -> Event:
-    """Understand one event. What is no chunk is an error: dropping it would cut the answer short
-    unseen, and passing it on would break the client's reader."""
+    """Understand one event. What is no chunk is an error, and so is one with a shown field that is
+    none of OpenAI's: dropping it would cut the answer short unseen, and passing it on would break
+    the client's reader."""
     try:
-        chunk = msgspec.json.decode(data, type=_Chunk)
-    except (msgspec.DecodeError, RecursionError):
+        chunk = read_chunk(data)
+    except (ValueError, RecursionError):
         return Event(error=EngineError(500, ""))
     usage = _usage(chunk)
     if bytes(chunk.error) not in _EMPTY:
@@ -73,14 +53,14 @@ def read_event(data: bytes) -> Event:
         return Event(usage=usage)
     choice = chunk.choices[0]
     return Event(
-        has_content=bool(choice.text) or _has_content(choice.delta),
+        has_content=bool(choice.text) or (choice.delta is not None and choice.delta.generated()),
         has_choice=True,
         finish_reason=choice.finish_reason or None,
         usage=usage,
     )
 
 
-def _usage(chunk: _Chunk) -> Usage | None:
+def _usage(chunk: EngineChunk) -> Usage | None:
     """From wherever in the chunk it is."""
     usage = read_usage(chunk.usage)
     if usage is None and chunk.choices:
@@ -90,18 +70,11 @@ def _usage(chunk: _Chunk) -> Usage | None:
     return usage
 
 
-def _has_content(delta: dict[str, msgspec.Raw] | None) -> bool:
-    """Whether anything that a tenant is shown was generated (content, reasoning, tool calls...)."""
-    return delta is not None and any(
-        name in GENERATED_FIELDS and bytes(value) not in _EMPTY for name, value in delta.items()
-    )
-
-
 def read_error(body: bytes, status: int = 500) -> EngineError:
     """An engine's error body: SGLang's flat object, OpenAI's nested one, or plain text."""
     try:
         wrapped = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        inner = bytes(wrapped.get("error", _NOTHING))
+        inner = bytes(wrapped.get("error", NOTHING))
         parsed = msgspec.json.decode(inner if inner[:1] == b"{" else body, type=_ErrorBody)
     except (msgspec.DecodeError, RecursionError):
         return EngineError(status, "")
