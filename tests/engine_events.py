@@ -88,3 +88,34 @@ def answer(words: list[str], *, prompt: int = 5, reason: str = "stop") -> list[b
         finish(reason),
         usage(prompt, len(words), cached=0),
     ]
+
+
+def _spoilt(choice: bytes) -> bytes:
+    return b'{"id":"engine-id","choices":[{"index":0,' + choice + b"}]}"
+
+
+ODD_CHUNKS = {
+    "a text that is not UTF-8": _spoilt(b'"delta":{"content":"a\xff\xfeb"}'),
+    "a token that is not UTF-8": _spoilt(
+        b'"delta":{"content":"a"},"logprobs":{"content":[{"token":"\xff"}]}'
+    ),
+    "half a pair of surrogates": _spoilt(b'"delta":{"content":"a\\ud83d"}'),
+    "a number beyond all": _spoilt(
+        b'"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-1e999}]}'
+    ),
+    "log probabilities that are none": chunk(delta={"content": "a"}, logprobs=[1]),
+    "content in parts": chunk(delta={"content": [{"type": "text", "text": "hi"}]}),
+    "reasoning in parts": chunk(delta={"reasoning_content": ["hi"]}),
+    "a refusal that is no text": chunk(delta={"refusal": {"text": "no"}}),
+    "a text that is none": _spoilt(b'"text":7'),
+    "a role that is none": chunk(delta={"role": 7, "content": "a"}),
+    "tool calls that are none": chunk(delta={"content": "a", "tool_calls": [7]}),
+    "arguments that are an object": chunk(
+        delta={"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": {"a": 1}}}]}
+    ),
+    "a function call that is none": chunk(delta={"function_call": {"arguments": {"a": 1}}}),
+    "a matched stop in a list": chunk(delta={"content": "a"}, matched_stop=["x"]),
+    "a finish reason that is none": _spoilt(b'"delta":{"content":"a"},"finish_reason":7'),
+    "a delta that is none": _spoilt(b'"delta":"a"'),
+}
+"""Chunks that an OpenAI SDK breaks on, or reads as another text."""

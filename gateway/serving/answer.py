@@ -129,7 +129,7 @@ class StreamAnswer:
 
     async def take(self, choice: Choice, data: bytes, event: Event) -> None:
         """Pass an event on; the engine's own last usage chunk is held back for the end."""
-        if not event.has_choice or choice.finish_reason == "abort":
+        if not event.has_choice or choice.failed:
             return
         await self.close()
         await self._start()

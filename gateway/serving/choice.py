@@ -11,8 +11,12 @@ from gateway.wire.upstream import Event
 from gateway.wire.usage import Usage
 
 FINISH_REASON_CHARACTERS_MAX = 64
-ABORTED = "abort"
-"""SGLang's finish reason of a stream that was aborted: never an answer."""
+FAILURES = frozenset({"abort", "error"})
+"""Finish reasons that end no answer: SGLang's of a stream that was aborted, and what other engines
+say of one that they could not go on with."""
+ENDS = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
+"""OpenAI's finish reasons of an answer. Any other word that is no failure ends one too (an engine
+may have its own for "stop"), and is flagged."""
 UNPRINTABLE = "unprintable"
 """What is recorded of a finish reason that no text column takes."""
 
@@ -45,7 +49,17 @@ class Choice:
     @property
     def finished(self) -> bool:
         """Whether the engine said how it ended, and that is an answer's end."""
-        return self.finish_reason not in (None, ABORTED) and not self.cut_short
+        return self.finish_reason is not None and not self.failed and not self.cut_short
+
+    @property
+    def failed(self) -> bool:
+        """Whether the engine said that it did not come to the answer's end."""
+        return self.finish_reason in FAILURES
+
+    @property
+    def ended_oddly(self) -> bool:
+        """Whether it finished with a word that is none of OpenAI's."""
+        return self.finished and self.finish_reason not in ENDS
 
     @property
     def began(self) -> bool:
@@ -80,7 +94,7 @@ class Choice:
         self.attempts += 1
         self.attempt_started_ms = now_ms
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
-        self.provider_request_id = None
+        self.provider_request_id, self.cut_short = None, False
 
     def take_back_attempt(self) -> None:
         """Nothing was sent: there was no attempt, and nobody has the tenant's data."""

@@ -62,6 +62,8 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
             flags.add("prompt_unknown" if counted is None else "prompt_counted")
     if any(choice.cut_short for choice in choices):
         flags.add("cut_short")
+    if any(choice.ended_oddly for choice in choices):
+        flags.add("finish_unknown")
     if reasoning > output:
         flags.add("reasoning_over_output")
         reasoning = output

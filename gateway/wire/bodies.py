@@ -7,6 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from gateway.wire.media import characters_of
+from gateway.wire.messages import Message
+from gateway.wire.tools import ResponseFormat, Tool, ToolChoice
+
 Endpoint = Literal["chat", "completions"]
 INT32_MAX = 2**31 - 1
 """Engines hold these numbers in 32 bits: one more kills SGLang's scheduler, and with it the worker
@@ -14,23 +18,13 @@ for every tenant."""
 PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=INT32_MAX)]
 
 
-class StreamOptions(msgspec.Struct, frozen=True):
+class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`stream_options`."""
 
     include_usage: bool | None = None
     continuous_usage_stats: bool | None = None
     include_obfuscation: bool | None = None
     """OpenAI pads its chunks unless told not to. Weir never does, so only true is refused."""
-
-
-class Message(msgspec.Struct, frozen=True):
-    """One message of a conversation."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[dict[str, object]] | None = None
-    name: str | None = None
-    tool_calls: list[dict[str, object]] | None = None
-    tool_call_id: str | None = None
 
 
 class SharedBody(msgspec.Struct, frozen=True):
@@ -73,9 +67,9 @@ class ChatBody(SharedBody, frozen=True):
     max_completion_tokens: PositiveInt | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
-    tools: list[dict[str, object]] | None = None
-    tool_choice: str | dict[str, object] | None = None
-    response_format: dict[str, object] | None = None
+    tools: list[Tool] | None = None
+    tool_choice: ToolChoice | None = None
+    response_format: ResponseFormat | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, bool | int | float | str | None] | None = None
     parallel_tool_calls: bool | None = None
@@ -86,7 +80,7 @@ class ChatBody(SharedBody, frozen=True):
     @property
     def prompt_characters(self) -> tuple[int, ...]:
         """Characters of text in the messages."""
-        return (sum(_characters(message.content) for message in self.messages),)
+        return (sum(characters_of(message.content) for message in self.messages),)
 
 
 class CompletionBody(SharedBody, frozen=True):
@@ -110,10 +104,3 @@ BODIES: dict[Endpoint, type[ChatBody | CompletionBody]] = {
     "chat": ChatBody,
     "completions": CompletionBody,
 }
-
-
-def _characters(content: str | list[dict[str, object]] | None) -> int:
-    if isinstance(content, list):
-        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
-        return sum(len(str(text)) for text in texts)
-    return len(content or "")

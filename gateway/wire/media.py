@@ -2,64 +2,128 @@
 a way into its network; one that unpacks a tenant's tensors, or trusts a hash that a tenant gives of
 its image, is a way into the worker or to what another tenant showed it."""
 
-from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
 
-from gateway.errors import InvalidRequest
+import msgspec
 
-TEXT_PARTS = frozenset({"text", "thinking", "reasoning", "refusal", "tool_reference"})
-MEDIA_PARTS = {
-    "image_url": frozenset({"url", "detail"}),
-    "video_url": frozenset({"url", "fps", "max_frames"}),
-    "audio_url": frozenset({"url"}),
-    "input_audio": frozenset({"data", "format"}),
-}
-"""Kinds of parts, and the fields of what each holds. SGLang's others are not the tenant's:
-`content_hash` names what is in a cache that no salt keeps apart."""
-
-_TEXTS = frozenset({"type", "text", "thinking", "reasoning", "refusal", "name"})
+DataUrl = Annotated[str, msgspec.Meta(pattern="^data:")]
+"""Media that the request itself holds."""
+Base64 = Annotated[str, msgspec.Meta(pattern="^(?!.{0,16}:)")]
+"""No scheme before it: engines make a `data:` URL of it."""
 
 
-def refuse_remote_media(parts: Iterable[Mapping[str, object]]) -> None:
-    """Check a message's content parts. Raises InvalidRequest where one is of an unknown kind, or
-    refers to anything that the request does not hold itself; nothing of it is quoted."""
-    try:
-        for part in parts:
-            _check_part(part)
-    except RecursionError:
-        raise InvalidRequest("a content part is nested too deeply", param="messages") from None
+class CacheControl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where other providers cache up to; no engine reads it."""
+
+    type: Literal["ephemeral"]
+    ttl: str | None = None
 
 
-def _check_part(part: Mapping[str, object]) -> None:
-    kind = part.get("type")
-    media = MEDIA_PARTS.get(kind) if isinstance(kind, str) else None
-    if media is None and not (isinstance(kind, str) and kind in TEXT_PARTS):
-        kinds = ", ".join(sorted(TEXT_PARTS | MEDIA_PARTS.keys()))
-        raise InvalidRequest(f"a content part must be one of {kinds}", param="messages")
-    for name, value in part.items():
-        if media is not None and name == kind and isinstance(value, dict):
-            _check_media(value, media)
-        if name not in _TEXTS:
-            _refuse_references(name, value)
+class CacheBreakpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """OpenAI's name for the same."""
+
+    mode: Literal["explicit"]
+    ttl: str | None = None
 
 
-def _check_media(value: Mapping[str, object], known: frozenset[str]) -> None:
-    if not value.keys() <= known:
-        raise InvalidRequest(
-            f"media take only {', '.join(sorted(known))}",
-            param="messages",
-        )
+class _Part(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"
+):
+    cache_control: CacheControl | None = None
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
 
 
-def _refuse_references(name: str, value: object) -> None:
-    """Refuse a URL at any depth: what is called one, and what looks like one."""
-    called_one = name.lower().endswith(("url", "uri"))
-    if isinstance(value, dict):
-        for inner_name, inner in value.items():
-            _refuse_references(inner_name, inner)
-    elif isinstance(value, list) and not called_one:
-        for inner in value:
-            _refuse_references(name, inner)
-    elif not (isinstance(value, str) and value.startswith("data:")) and (
-        called_one or (isinstance(value, str) and "://" in value)
-    ):
-        raise InvalidRequest("media must be given as data: URLs", param="messages")
+class TextPart(_Part, frozen=True, tag="text"):
+    """Text."""
+
+    text: str
+
+
+class ThinkingPart(_Part, frozen=True, tag="thinking"):
+    """What the assistant thought; `reasoning` is the same."""
+
+    thinking: str | None = None
+    text: str | None = None
+
+
+class ReasoningPart(_Part, frozen=True, tag="reasoning"):
+    """What the assistant thought; `thinking` is the same."""
+
+    thinking: str | None = None
+    text: str | None = None
+
+
+class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An image. SGLang's `content_hash` is not the tenant's: it names what is in a cache that no
+    salt keeps apart."""
+
+    url: DataUrl
+    detail: Literal["auto", "low", "high"] | None = None
+
+
+class ImagePart(_Part, frozen=True, tag="image_url"):
+    """An image as a `data:` URL."""
+
+    image_url: Image
+
+
+class Video(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A video, and how much of it the engine looks at."""
+
+    url: DataUrl
+    fps: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    max_frames: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | None = None
+
+
+class VideoPart(_Part, frozen=True, tag="video_url"):
+    """A video as a `data:` URL."""
+
+    video_url: Video
+
+
+class AudioUrl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sound."""
+
+    url: DataUrl
+
+
+class AudioUrlPart(_Part, frozen=True, tag="audio_url"):
+    """A sound as a `data:` URL."""
+
+    audio_url: AudioUrl
+
+
+class InlineAudio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sound. SGLang fails on other formats."""
+
+    data: Base64
+    format: Literal["wav", "mp3"]
+
+
+class InlineAudioPart(_Part, frozen=True, tag="input_audio"):
+    """A sound in base64."""
+
+    input_audio: InlineAudio
+
+
+Part = (
+    TextPart
+    | ThinkingPart
+    | ReasoningPart
+    | ImagePart
+    | VideoPart
+    | AudioUrlPart
+    | InlineAudioPart
+)
+"""No `refusal`: SGLang takes it for a medium. A message has a field for it."""
+
+PART_KINDS = (
+    "text", "thinking", "reasoning", "image_url", "video_url", "audio_url", "input_audio",
+)  # fmt: skip
+
+
+def characters_of(content: str | list[Part] | None) -> int:
+    """Characters of text that every template writes into the prompt."""
+    if isinstance(content, list):
+        return sum(len(part.text) for part in content if isinstance(part, TextPart))
+    return len(content or "")

@@ -58,7 +58,8 @@ def test_no_value_at_an_edge_ends_the_engine(main: Behind, edge: dict[str, Any])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
 def test_a_null_is_as_if_it_were_not_there(main: Behind, path: str) -> None:
     """SDKs send them."""
-    asked = main.weir.body(**dict.fromkeys(NULLS))
+    nulls: dict[str, Any] = dict.fromkeys(NULLS)
+    asked = main.weir.body(**nulls)
     if path == "/v1/completions":
         only_chat = {"messages", "top_logprobs", "tools", "tool_choice", "parallel_tool_calls"}
         only_chat |= {"response_format", "separate_reasoning", "stream_reasoning"}

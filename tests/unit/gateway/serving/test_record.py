@@ -1,5 +1,6 @@
 import engine_events as events
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 from memory_ports import START_MS
 from tenant_examples import a_worker
@@ -121,11 +122,12 @@ def test_the_source_is_that_of_the_weakest_count() -> None:
 
 
 def test_a_choice_aborted_in_the_queue_does_not_hide_the_prompt() -> None:
-    """SGLang says 0 for it; its sibling's engine counted 37."""
+    """SGLang says 0 for it; its sibling's engine counted 37, whichever comes first."""
     queued = a_choice(events.finish("abort"), events.usage(0, 0))
     ran = a_choice(events.content("a"), events.finish("abort"), events.usage(37, 4), index=1)
-    totals = count([queued, ran], [37])
-    assert (totals.prompt, totals.output) == (37, 4)
+    for choices in ([queued, ran], [ran, queued]):
+        totals = count(choices, [37])
+        assert (totals.prompt, totals.output) == (37, 4)
 
 
 def test_each_prompt_is_counted_once() -> None:
@@ -161,6 +163,21 @@ def test_anomalies_are_flagged_and_clamped() -> None:
     assert (totals.cached, totals.reasoning) == (5, 2)
     assert totals.flags == ("cached_over_prompt", "reasoning_over_output")
     assert count([a_choice(events.usage(-5, -2))], [5]).flags == ("count_out_of_range",)
+
+
+@pytest.mark.parametrize(
+    ("reason", "flags"),
+    [
+        *((reason, ()) for reason in ("stop", "length", "tool_calls", "content_filter", "abort")),
+        ("error", ()),
+        ("eos", ("finish_unknown",)),
+        ("a\nb", ("finish_unknown",)),
+    ],
+)
+def test_a_finish_that_nobody_knows_is_flagged(reason: str, flags: tuple[str, ...]) -> None:
+    """It ends the answer; whoever runs the engine sees that it has a word of its own."""
+    ended = a_choice(events.content("a"), events.finish(reason), events.usage(5, 1))
+    assert count([ended], [5]).flags == flags
 
 
 def test_a_count_that_is_none_is_counted_here() -> None:

@@ -91,6 +91,34 @@ def test_tool_calls_grow_by_their_index() -> None:
     }
 
 
+def test_tool_calls_are_in_the_order_of_their_indices() -> None:
+    """Whichever began first."""
+    choice = assembled(
+        tool_delta(1, id="c1", function={"name": "g", "arguments": "[]"}),
+        tool_delta(0, id="c0", function={"name": "f", "arguments": "{"}),
+        tool_delta(1, function={"arguments": "[]"}),
+        tool_delta(0, function={"arguments": "}"}),
+    )
+    assert calls_of(choice) == [("c0", "f", "{}"), ("c1", "g", "[][]")]
+
+
+def test_a_tool_call_without_an_index_is_one_of_its_own() -> None:
+    """Engines that leave the index out send each call whole."""
+    choice = assembled(
+        *(tool_delta(None, id=f"c{i}", function={"name": "f", "arguments": "{}"}) for i in range(2))
+    )
+    assert calls_of(choice) == [("c0", "f", "{}"), ("c1", "f", "{}")]
+
+
+def calls_of(choice: dict[str, object]) -> list[tuple[object, object, object]]:
+    message = choice["message"]
+    assert isinstance(message, dict)
+    return [
+        (call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in message["tool_calls"]
+    ]
+
+
 def test_a_tool_call_was_ended_by_no_stop() -> None:
     """A stream of SGLang's names the token that ended it, its whole answer does not."""
     choice = assembled(

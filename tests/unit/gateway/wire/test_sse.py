@@ -57,6 +57,17 @@ def test_an_event_is_out_as_soon_as_its_last_byte_is_in(
         assert read_all(reader, [stream]) == [b"\n".join(lines)]
 
 
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=5), ending=ENDING)
+def test_a_byte_order_mark_hides_no_event(cuts: list[int], ending: bytes) -> None:
+    """One at the very beginning is skipped, however it is cut; another is part of its line, which
+    is then no data."""
+    mark = b"\xef\xbb\xbf"
+    lines = [mark + b"data: a", b"", mark + b"data: b", b"data: " + mark, b"", b""]
+    assert read_all(SseReader(), pieces_of(ending.join(lines), cuts)) == [b"a", mark]
+    twice = mark + mark + b"data: a" + ending * 2
+    assert read_all(SseReader(), pieces_of(twice, cuts)) == []
+
+
 def test_an_unfinished_event_is_not_one() -> None:
     """A stream cut inside an event does not yield half of it."""
     assert read_all(SseReader(), [b'data: {"a":1}\n', b"data: {"]) == []

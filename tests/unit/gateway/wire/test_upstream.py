@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from gateway.wire.assembly import ChoiceAssembly
 from gateway.wire.upstream import ChunkRewriter, read_error, read_event
 from gateway.wire.usage import Usage
 
@@ -14,6 +15,17 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
+
+GENERATED: dict[str, object] = {
+    "content": "a",
+    "reasoning_content": "b",
+    "reasoning": "c",
+    "refusal": "d",
+    "tool_calls": [{"index": 0, "id": "c0", "function": {"name": "f", "arguments": "{"}}],
+    "function_call": {"name": "f", "arguments": "{"},
+    "audio": {"data": "AAAA"},
+    "annotations": [{"type": "url_citation"}],
+}
 
 
 def test_a_role_chunk_is_no_token() -> None:
@@ -123,6 +135,28 @@ def test_what_is_no_chunk_is_an_error(data: bytes) -> None:
     assert event.error.status == 500
 
 
+@pytest.mark.parametrize("name", sorted(events.ODD_CHUNKS))
+def test_a_chunk_that_breaks_a_reader_is_an_error(name: str) -> None:
+    """INV-14: the types of what is shown are OpenAI's; anything else would pass into an SDK that
+    breaks on it, and be billed."""
+    event = read_event(events.ODD_CHUNKS[name])
+    assert event.error is not None
+    assert event.error.status == 500
+    assert not event.has_content
+
+
+@given(piece=JSON, field=st.sampled_from(("text", "logprobs", "matched_stop", *GENERATED)))
+def test_what_the_stream_passes_on_the_whole_answer_takes(piece: object, field: str) -> None:
+    """Both forms of an answer fail on the same chunks."""
+    made = {"delta": {field: piece}} if field in GENERATED else {field: piece}
+    data = json.dumps({"choices": [made]}).encode()
+    if read_event(data).error is None:
+        rewriter().rewrite(data, 0)
+        assembly = ChoiceAssembly(0, chat=True)
+        assembly.add(data)
+        msgspec.json.encode(assembly.choice())
+
+
 def test_chunks_without_choices_are_neither_content_nor_errors() -> None:
     """Null choices, or none: nothing to pass on."""
     for data in (b'{"choices":null}', b'{"choices":[]}', b"{}"):
@@ -167,18 +201,6 @@ def test_a_rewritten_chunk_is_the_gateways() -> None:
         "model": "asked",
         "created": 7,
     }
-
-
-GENERATED: dict[str, object] = {
-    "content": "a",
-    "reasoning_content": "b",
-    "reasoning": "c",
-    "refusal": "d",
-    "tool_calls": [{"index": 0, "id": "c0", "function": {"name": "f", "arguments": "{"}}],
-    "function_call": {"name": "f", "arguments": "{"},
-    "audio": {"data": "AAAA"},
-    "annotations": [{"type": "url_citation"}],
-}
 
 
 def test_what_is_generated_passes() -> None:
