@@ -8,8 +8,8 @@ from gateway.errors import Unprocessable
 
 AT_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 UNKNOWN_FIELD = re.compile(r"unknown field `(?P<name>[^`]*)`")
-QUOTED_VALUE = re.compile(r"^(?P<kind>Invalid enum value) .*", re.DOTALL)
-"""The one message of msgspec's that quotes a value, which may be a secret in the wrong place."""
+QUOTED_VALUE = re.compile(r"^(?P<kind>Invalid (?:enum )?value) .*", re.DOTALL)
+"""What of msgspec's quotes a value (an enum's, a tag's): it may be a secret in the wrong place."""
 MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 

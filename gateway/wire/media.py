@@ -8,7 +8,7 @@ import msgspec
 
 DataUrl = Annotated[str, msgspec.Meta(pattern="^data:")]
 """Media that the request itself holds."""
-Base64 = Annotated[str, msgspec.Meta(pattern="^(?!.{0,16}:)")]
+Base64 = Annotated[str, msgspec.Meta(pattern=r"^(?![\s\S]{0,16}:)")]
 """No scheme before it: engines make a `data:` URL of it."""
 
 
@@ -107,13 +107,7 @@ class InlineAudioPart(_Part, frozen=True, tag="input_audio"):
 
 
 Part = (
-    TextPart
-    | ThinkingPart
-    | ReasoningPart
-    | ImagePart
-    | VideoPart
-    | AudioUrlPart
-    | InlineAudioPart
+    TextPart | ThinkingPart | ReasoningPart | ImagePart | VideoPart | AudioUrlPart | InlineAudioPart
 )
 """No `refusal`: SGLang takes it for a medium. A message has a field for it."""
 

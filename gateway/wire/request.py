@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gateway.domain.field_errors import reason_and_path
 from gateway.errors import InvalidRequest, UnsupportedParameter
 from gateway.wire.bodies import (
     BODIES,
@@ -21,8 +20,9 @@ from gateway.wire.fields import (
     PRIVILEGED_FIELDS,
     TEMPLATE_SWITCHES,
 )
-from gateway.wire.media import refuse_remote_media
+from gateway.wire.messages import forwarded_messages
 from gateway.wire.shape import refuse_unreadable
+from gateway.wire.wrong_value import shown_name, wrong_value
 
 RawFields = dict[str, msgspec.Raw]
 
@@ -72,7 +72,8 @@ def read_request(
     _refuse_unknown(endpoint, fields)
     asked = _typed(endpoint, body)
     refuse_harmful(asked, fields)
-    if endpoint == "chat":
+    if isinstance(asked, ChatBody):
+        fields["messages"] = forwarded_messages(asked.messages, fields["messages"])
         prompts: tuple[msgspec.Raw, ...] = (fields["messages"],)
     else:
         prompts = _prompts(asked, fields)
@@ -84,7 +85,7 @@ def read_request(
     ]
     options = asked.stream_options or StreamOptions()
     if asked.stream_options is not None:
-        _check_stream_options(options, fields["stream_options"], stream=bool(asked.stream))
+        _check_stream_options(options, stream=bool(asked.stream))
     return CompletionRequest(
         endpoint=endpoint,
         model=asked.model,
@@ -133,7 +134,7 @@ def _refuse_unknown(endpoint: Endpoint, fields: RawFields) -> None:
                 f"{name} is set by the gateway and cannot be set by a request", param=name
             )
         if name not in known:
-            shown = name if len(name) <= 64 and name.isprintable() else "a field"
+            shown = shown_name(name)
             raise UnsupportedParameter(f"{shown} is not supported", param=shown)
 
 
@@ -141,8 +142,7 @@ def _typed(endpoint: Endpoint, body: bytes) -> ChatBody | CompletionBody:
     try:
         asked = msgspec.json.decode(body, type=BODIES[endpoint])
     except msgspec.ValidationError as error:
-        reason, path = reason_and_path(error)
-        raise InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None) from None
+        raise wrong_value(error) from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("the body is not valid JSON") from None
     if isinstance(asked, ChatBody):
@@ -152,24 +152,21 @@ def _typed(endpoint: Endpoint, body: bytes) -> ChatBody | CompletionBody:
     return asked
 
 
-def _check_stream_options(options: StreamOptions, raw: msgspec.Raw, *, stream: bool) -> None:
+def _check_stream_options(options: StreamOptions, *, stream: bool) -> None:
     if not stream:
         raise InvalidRequest(
             "stream_options is only allowed when stream is true", param="stream_options"
         )
-    known = StreamOptions.__struct_fields__
-    if options.include_obfuscation or not set(msgspec.json.decode(raw, type=RawFields)) <= {*known}:
+    if options.include_obfuscation:
         raise UnsupportedParameter(
-            f"of stream_options only {', '.join(known[:2])} can be set", param="stream_options"
+            "of stream_options only include_usage, continuous_usage_stats can be set",
+            param="stream_options",
         )
 
 
 def _check_messages(asked: ChatBody) -> None:
     if not asked.messages:
         raise InvalidRequest("messages is required", param="messages")
-    for message in asked.messages:
-        if isinstance(message.content, list):
-            refuse_remote_media(message.content)
     if asked.top_logprobs is not None and not asked.logprobs:
         raise InvalidRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
     for name in asked.chat_template_kwargs or ():

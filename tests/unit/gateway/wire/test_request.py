@@ -213,7 +213,8 @@ def test_every_message_is_checked_for_media() -> None:
     """DESIGN 6: whatever its role; what is allowed goes through as it came."""
     remote = {"type": "image_url", "image_url": {"url": "http://10.0.0.1/secret"}}
     last = {"role": "tool", "content": [remote]}
-    assert refusal({"model": "m", "messages": [*MESSAGES, last]}).param == "messages"
+    param = refusal({"model": "m", "messages": [*MESSAGES, last]}).param
+    assert param == "messages[1].content[0].image_url.url"
     content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
     read = chat(messages=[{"role": "user", "content": content}])
     assert json.loads(bytes(read.prompts[0]))[0]["content"] == content
@@ -297,10 +298,13 @@ def test_alternatives_need_log_probabilities() -> None:
 def test_no_option_of_a_stream_is_dropped_unread() -> None:
     """What Weir never does may be declined; what it cannot do is refused."""
     assert chat(stream=True, stream_options={"include_obfuscation": False}).stream
-    for options in ({"include_obfuscation": True}, {"include_timing": True}):
+    for options, param in (
+        ({"include_obfuscation": True}, "stream_options"),
+        ({"include_timing": True}, "stream_options.include_timing"),
+    ):
         with pytest.raises(UnsupportedParameter) as refused:
             chat(stream=True, stream_options=options)
-        assert refused.value.param == "stream_options"
+        assert refused.value.param == param
 
 
 @pytest.mark.parametrize("role", ["wizard-secret", "x - at `$.secret`", "secret' - at `$.model`"])
