@@ -99,6 +99,9 @@ ODD_CHUNKS = {
     "a token that is not UTF-8": _spoilt(
         b'"delta":{"content":"a"},"logprobs":{"content":[{"token":"\xff"}]}'
     ),
+    "a part of a tool call that is not UTF-8": _spoilt(
+        b'"delta":{"tool_calls":[{"index":0,"extra":"\xff","function":{"arguments":"{}"}}]}'
+    ),
     "half a pair of surrogates": _spoilt(b'"delta":{"content":"a\\ud83d"}'),
     "a number beyond all": _spoilt(
         b'"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-1e999}]}'
