@@ -109,10 +109,17 @@ ODD_CHUNKS = {
     "log probabilities that are none": chunk(delta={"content": "a"}, logprobs=[1]),
     "content in parts": chunk(delta={"content": [{"type": "text", "text": "hi"}]}),
     "reasoning in parts": chunk(delta={"reasoning_content": ["hi"]}),
+    "reasoning by its other name in parts": chunk(delta={"reasoning": ["hi"]}),
     "a refusal that is no text": chunk(delta={"refusal": {"text": "no"}}),
     "a text that is none": _spoilt(b'"text":7'),
     "a role that is none": chunk(delta={"role": 7, "content": "a"}),
     "tool calls that are none": chunk(delta={"content": "a", "tool_calls": [7]}),
+    "a tool call's index that is none": chunk(delta={"tool_calls": [{"index": "0"}]}),
+    "a tool call's id that is none": chunk(delta={"tool_calls": [{"index": 0, "id": 7}]}),
+    "a tool call's type that is none": chunk(delta={"tool_calls": [{"index": 0, "type": 7}]}),
+    "a tool's name that is none": chunk(
+        delta={"tool_calls": [{"index": 0, "function": {"name": ["f"]}}]}
+    ),
     "arguments that are an object": chunk(
         delta={"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": {"a": 1}}}]}
     ),
