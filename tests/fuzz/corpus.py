@@ -42,6 +42,12 @@ def _prompt(prompt: Any, **fields: Any) -> dict[str, Any]:
 _ASK = f"Tell me of rivers. {CANARY}"
 _SYSTEM = {"role": "system", "content": f"Be brief. {CANARY}"}
 
+_ANSWER = {
+    "role": "assistant", "content": "{}", "refusal": None, "annotations": [], "audio": None,
+    "function_call": None, "tool_calls": None, "reasoning_content": None, "parsed": {"a": 1},
+}  # fmt: skip
+"""An answer as a client sends it back."""
+
 CHATS: tuple[dict[str, Any], ...] = (
     _chat(_ASK),
     _chat(_ASK, stream=True),
@@ -82,6 +88,34 @@ CHATS: tuple[dict[str, Any], ...] = (
             "type": "json_schema",
             "json_schema": {"name": "river", "schema": {"type": "object"}, "strict": True},
         },
+    ),
+    _chat(
+        _ASK,
+        response_format={
+            "type": "structural_tag",
+            "structures": [{"begin": "<a>", "schema": {"type": "object"}, "end": "</a>"}],
+            "triggers": ["<a>"],
+        },
+    ),
+    _chat(
+        _ASK, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "get_weather"}}
+    ),
+    {
+        "model": MODEL,
+        "max_tokens": 8,
+        "messages": [
+            {"role": "user", "content": _ASK},
+            _ANSWER,
+            {"role": "user", "content": "So?"},
+        ],
+    },
+    _chat(
+        [
+            {"type": "text", "text": _ASK, "cache_control": {"type": "ephemeral"}},
+            {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+            {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AA==", "fps": 1}},
+        ],
+        [{"type": "thinking", "thinking": "Well."}, {"type": "text", "text": "Yes."}],
     ),
     _chat(_ASK, logprobs=True, top_logprobs=3),
     _chat(_ASK, n=3, stream=True),
@@ -145,3 +179,17 @@ PRIVILEGED: dict[str, Any] = {
     "return_meta_info": True,
 }
 """Engine controls with values that no gateway would choose."""
+
+NESTED: dict[str, Any] = {
+    **{name: PRIVILEGED[name] for name in ("rid", "cache_salt", "input_ids", "session_id")},
+    "content_hash": "priv-hash",
+    "precomputed": {"a": "priv"},
+    "max_tokens_per_frame": 9_999,
+    "max_dynamic_patch": 9_999,
+    "image_url": {"url": PIXEL},
+    "prefix": True,
+    "tools": [TOOL],
+    "defer_loading": True,
+    "key_order": ["priv"],
+}
+"""What may stand in no message, part, medium, tool or form."""

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.corpus import CANARY, MODEL, PRIVILEGED
+from fuzz.corpus import CANARY, MODEL, NESTED, PRIVILEGED
 from fuzz.json_text import Literal, Pairs, encode
 
 Json = Any
@@ -128,6 +128,15 @@ def _privileged_in_an_open_field(body: Json, rng: random.Random) -> Json:
     return {**body, **more, field: inner}
 
 
+def _privileged_within(body: Json, rng: random.Random) -> Json:
+    """In one of the body's own objects, whatever it is."""
+    objects = [path for path in _paths(body) if isinstance(_at(body, path), dict)]
+    if not objects:
+        return body
+    path, name = rng.choice(objects), rng.choice(list(NESTED))
+    return _replaced(body, path, {**_at(body, path), name: NESTED[name]})
+
+
 def _unknown(body: Json, rng: random.Random) -> Json:
     return _with_member(body, rng, rng.choice(UNKNOWN_KEYS), rng.choice(ODD_VALUES))
 
@@ -190,5 +199,6 @@ def _streamed(body: Json, rng: random.Random) -> Json:
 
 MUTATIONS: tuple[Mutation, ...] = (
     _odd_value, _odd_value, _odd_value, _dropped, _privileged, _privileged_in_an_open_field,
-    _unknown, _twice, _twice, _deep, _long, _remote_media, _other_model, _streamed, _streamed,
+    _privileged_within, _unknown, _twice, _twice, _deep, _long, _remote_media, _other_model,
+    _streamed, _streamed,
 )  # fmt: skip

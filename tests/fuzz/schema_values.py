@@ -7,7 +7,7 @@ millisecond, and hypothesis draws a thousand times slower than the gateway answe
 import random
 from typing import Any
 
-from fuzz.corpus import CANARY, SECRET
+from fuzz.corpus import CANARY, PIXEL, SECRET
 
 Json = Any
 WORDS = (
@@ -79,7 +79,7 @@ class SchemaValues:
         return made
 
     def _array(self, schema: Json, rng: random.Random, name: str, depth: int) -> Json:
-        if name == "content" and rng.random() < 0.9:
+        if name == "content" and rng.random() < 0.7:
             return [{"type": "text", "text": _text({}, rng, name)}]
         least = schema.get("minItems", 0)
         size = least if depth > DEPTH_MAX else least + rng.choice((0, 0, 1, 1, 2))
@@ -105,6 +105,8 @@ def _text(schema: Json, rng: random.Random, name: str) -> str:
         return f"{CANARY} " + "river " * rng.choice((0, 1, 5, 50))
     if name in ("password", "api_key"):
         return SECRET
+    if schema.get("pattern") == "^data:":
+        return PIXEL
     if schema.get("format") == "date-time":
         return rng.choice(("2036-01-01T00:00:00Z", "2001-01-01T00:00:00Z", "yesterday"))
     word = rng.choice(WORDS)

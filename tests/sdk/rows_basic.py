@@ -125,6 +125,27 @@ ROWS = (
         {"messages": [{"role": "user", "content": [{"type": "text", "text": "Rivers?"}]}]},
     ),
     Row(
+        "an answer sent back",
+        "a conversation with an answer in it as it came, also from `parse`",
+        {
+            "messages": [
+                {"role": "user", "content": "Rivers?"},
+                {
+                    "role": "assistant",
+                    "content": '{"river": "Nile"}',
+                    "refusal": None,
+                    "annotations": [],
+                    "audio": None,
+                    "function_call": None,
+                    "tool_calls": None,
+                    "reasoning_content": None,
+                    "parsed": {"river": "Nile"},
+                },
+                {"role": "user", "content": "Which?"},
+            ]
+        },
+    ),
+    Row(
         "service_tier flex",
         '`service_tier="flex"`: batch class',
         {"service_tier": "flex"},

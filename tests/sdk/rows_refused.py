@@ -162,7 +162,14 @@ ROWS = (
         "image by URL",
         '`{"type": "image_url", "image_url": {"url": "https://..."}}`',
         _image("https://example.com/river.png"),
-        *_everywhere("messages", "invalid_value"),
+        *_everywhere("messages[0].content[1].image_url.url", "invalid_value"),
+        hosted="refused",
+    ),
+    Row(
+        "unknown field within",
+        "a field that is not known within a message, a part, a tool or a form: `param` is its path",
+        {"messages": [{"role": "user", "content": "Rivers?", "rid": "x"}]},
+        *_everywhere("messages[0].rid"),
         hosted="refused",
     ),
     Row(
