@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 
 from gateway.wire.assembly import ChoiceAssembly
+from gateway.wire.chunk import Delta, EngineChoice
+from gateway.wire.shown import GENERATED_FIELDS, ShownChoice, ShownDelta
 from gateway.wire.upstream import ChunkRewriter, read_error, read_event
 from gateway.wire.usage import Usage
 
@@ -143,6 +145,14 @@ def test_a_chunk_that_breaks_a_reader_is_an_error(name: str) -> None:
     assert event.error is not None
     assert event.error.status == 500
     assert not event.has_content
+
+
+def test_whatever_is_shown_has_a_type() -> None:
+    """A field that is shown and not read strictly would pass on whatever an engine says."""
+    assert set(Delta.__struct_fields__) == set(ShownDelta.__struct_fields__)
+    shown = set(ShownChoice.__struct_fields__) - {"index"}  # the gateway's own
+    assert shown <= set(EngineChoice.__struct_fields__)
+    assert set(GENERATED) == GENERATED_FIELDS
 
 
 @given(piece=JSON, field=st.sampled_from(("text", "logprobs", "matched_stop", *GENERATED)))
