@@ -42,7 +42,7 @@ def _prompt(prompt: Any, **fields: Any) -> dict[str, Any]:
 _ASK = f"Tell me of rivers. {CANARY}"
 _SYSTEM = {"role": "system", "content": f"Be brief. {CANARY}"}
 
-_ANSWER = {
+_ANSWER: dict[str, Any] = {
     "role": "assistant", "content": "{}", "refusal": None, "annotations": [], "audio": None,
     "function_call": None, "tool_calls": None, "reasoning_content": None, "parsed": {"a": 1},
 }  # fmt: skip

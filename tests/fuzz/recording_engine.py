@@ -23,6 +23,7 @@ from backend.simulated.settings import SimulatedSettings
 
 RID = re.compile(r"[0-9a-f]{36}")
 SALT = re.compile(r"[0-9a-f]{32}")
+COUNTING = "/v1/tokenize"
 UNDERSTOOD = frozenset({
     "model", "stream", "stream_options", "max_tokens", "rid", "cache_salt", "priority", "messages",
     "prompt", "stop", "seed", "temperature",
@@ -49,12 +50,13 @@ class Recorder:
         if path == "/fuzz/seen":
             await _answer(send, self.seen())
             return
-        if path not in SHAPES:
+        if path not in (*SHAPES, COUNTING):
             await self._app(scope, receive, send)
             return
         raw = await _whole(receive)
-        self.judge(path, raw)
-        unread = [self._plain(raw)]
+        if path in SHAPES:
+            self.judge(path, raw)
+        unread = [self._plain(raw, whole=path in SHAPES)]
 
         async def again() -> HTTPReceiveMessage:
             if unread:
@@ -63,18 +65,24 @@ class Recorder:
 
         await self._app(scope, again, send)
 
-    def _plain(self, raw: bytes) -> bytes:
-        """Mostly only what the simulated engine understands, or it would refuse most cases."""
+    def _plain(self, raw: bytes, *, whole: bool) -> bytes:
+        """Mostly only what the simulated engine understands, or it would refuse most cases. A few
+        completions come `whole`; a prompt with tools and calls is counted, as by SGLang."""
         try:
             body = json.loads(raw)
         except ValueError:
             return raw
-        if not isinstance(body, dict) or int(str(body.get("rid"))[24:32], 16) % REFUSED_EVERY == 0:
+        if not isinstance(body, dict):
+            return raw
+        if whole and int(str(body.get("rid"))[24:32], 16) % REFUSED_EVERY == 0:
             return raw  # all choices of a request, as a real engine would
         kept = {name: value for name, value in body.items() if name in UNDERSTOOD}
         for message in kept.get("messages", ()):
             if not isinstance(message.get("content"), str):
                 message["content"] = "something else than text"
+            if not whole:
+                message.pop("tool_calls", None)
+                message["role"] = "user"
         if AT_LENGTH.encode() in raw:
             kept["ignore_eos"] = True
         return json.dumps(kept).encode()
