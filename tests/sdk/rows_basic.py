@@ -120,6 +120,13 @@ ROWS = (
         },
     ),
     Row(
+        "nulls",
+        "`frequency_penalty=None, logprobs=None, stop=None, seed=None, ...`: as if they were not set",
+        dict.fromkeys(
+            ("frequency_penalty", "presence_penalty", "logprobs", "seed", "stop", "temperature")
+        ),
+    ),
+    Row(
         "text parts",
         '`content=[{"type": "text", "text": ...}]`',
         {"messages": [{"role": "user", "content": [{"type": "text", "text": "Rivers?"}]}]},
