@@ -12,7 +12,7 @@ class CalledFunction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str | None = None
     arguments: str | dict[str, object] | None = None
-    parsed_arguments: object = None
+    parsed_arguments: object | msgspec.UnsetType = msgspec.UNSET
     """OpenAI's SDKs read it out of `arguments` and send it back; it is not passed on."""
 
 
@@ -37,9 +37,9 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    annotations: list[object] | None = None
+    annotations: list[object] | msgspec.UnsetType | None = msgspec.UNSET
     """Of the answer, not of the prompt; not passed on."""
-    parsed: object = None
+    parsed: object | msgspec.UnsetType = msgspec.UNSET
     """OpenAI's SDKs read it out of `content` and send it back; not passed on."""
     audio: None = None
     function_call: None = None
@@ -62,7 +62,9 @@ def forwarded_messages(messages: list[Message], raw: msgspec.Raw) -> msgspec.Raw
 
 def _has_clients_own(message: Message) -> bool:
     return (
-        message.parsed is not None
-        or message.annotations is not None
-        or any(call.function.parsed_arguments is not None for call in message.tool_calls or ())
+        message.parsed is not msgspec.UNSET
+        or message.annotations is not msgspec.UNSET
+        or any(
+            call.function.parsed_arguments is not msgspec.UNSET for call in message.tool_calls or ()
+        )
     )

@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+import httpx2
+import openai
 import pytest
+from pydantic import BaseModel
 
 from gateway.errors import InvalidRequest
 from gateway.wire.assembly import ChoiceAssembly
@@ -110,12 +113,59 @@ def test_an_answer_of_weir_itself_is_taken_back() -> None:
 def test_what_only_a_client_reads_is_not_passed_on() -> None:
     """OpenAI's SDKs add what they read out of an answer and send it back. It may be any JSON, an
     engine's controls among it."""
-    call = {**CALL, "function": {"name": "f", "arguments": "{}", "parsed_arguments": {"rid": 1}}}
+    function = {"name": "f", "arguments": "{}", "parsed_arguments": {"rid": 1}}
+    call: dict[str, Any] = {**CALL, "function": function}
     message = {
         "role": "assistant", "content": "{}", "tool_calls": [call], "parsed": {"rid": 1},
         "annotations": [{"type": "url_citation", "url_citation": {"url": "http://a"}}],
     }  # fmt: skip
-    assert read(message) == [{"role": "assistant", "content": "{}", "tool_calls": [CALL]}]
+    kept = {"role": "assistant", "content": "{}", "tool_calls": [CALL]}
+    assert read(message) == [kept]
+    for name in ("parsed", "annotations"):
+        assert read({**kept, name: None}) == [kept]
+    call["function"]["parsed_arguments"] = None
+    assert read({**kept, "tool_calls": [call]}) == [kept]
+
+
+class River(BaseModel):
+    """What an answer is parsed into."""
+
+    km: int
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("dumped", [False, True])
+def test_an_answer_that_the_sdk_parsed_is_taken_back(*, dumped: bool) -> None:
+    """`chat.completions.parse`, with a schema and tools; then its message sent back."""
+    upstream: list[Any] = []
+
+    def weir(request: httpx2.Request) -> httpx2.Response:
+        forward = read_request("chat", request.content, {}).forward
+        upstream.append({name: json.loads(bytes(raw)) for name, raw in forward.items()})
+        answer = {
+            "role": "assistant", "content": '{"km":1}', "reasoning_content": None,
+            "tool_calls": [{**CALL, "function": {"name": "f", "arguments": '{"km":1}'}}],
+        }  # fmt: skip
+        choice = {"index": 0, "message": answer, "finish_reason": "stop", "logprobs": None}
+        shown = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
+        return httpx2.Response(200, json={**shown, "choices": [choice]})
+
+    transport = httpx2.Client(transport=httpx2.MockTransport(weir))
+    client = openai.OpenAI(base_url="http://weir/v1", api_key="k", http_client=transport)
+    tools = [openai.pydantic_function_tool(River, name="f")]
+    parse = client.chat.completions.parse
+    message: Any = (
+        parse(model="m", messages=[ASK], tools=tools, response_format=River)  # type: ignore[list-item]
+        .choices[0]
+        .message
+    )
+    assert message.parsed.km == message.tool_calls[0].function.parsed_arguments.km == 1
+    parse(model="m", messages=[ASK, message.model_dump() if dumped else message])  # type: ignore[list-item]
+    assert set(upstream[0]) == {"messages", "tools", "response_format"}
+    echoed = upstream[1]["messages"][1]
+    assert echoed["content"] == '{"km":1}'
+    assert echoed["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"km":1}'}
+    assert "parsed" not in echoed
 
 
 @pytest.mark.parametrize("name", ["audio", "function_call"])
