@@ -64,7 +64,7 @@ class Attempt:
         try:
             async for data, event in self._read(watch):
                 yield data, event
-            if not choice.finished and not self.live.aborting and not watch.timed_out:
+            if not choice.finished and not self.live.aborting:
                 raise WorkerFailed("the worker ended the stream without finishing it")
             self._ended(watch)
         except EngineRefused as error:
@@ -105,29 +105,39 @@ class Attempt:
         """The end of an answer that is as long as it may be is held back until the engine has said
         how long that was: SGLang cuts a maximum down to what its KV pool holds, and calls that
         `length` too."""
-        choice, held = self.choice, None
-        async for data in watch.stream:
-            now_us = self.upstream.clock.monotonic_us()
-            self._answered(watch, data)
-            watch.saw(now_us)
-            event = read_event(data)
-            choice.note(event, now_us)
-            watch.finished = choice.finished
-            watch.complete = choice.finished and choice.usage_is_final
-            if event.error is not None:
-                if choice.deltas == 0:
-                    raise EngineRefused(event.error.status, event.error.message)
-                raise WorkerFailed("the worker reported an error")
-            if held is not None:
-                self._check_length()
+        held: tuple[bytes, Event] | None = None
+        try:
+            async for data in watch.stream:
+                event = self._noted(watch, data)
+                if held is not None:
+                    self._check_length()
+                    yield held
+                    held = None
+                if event.finish_reason == "length" and self.worker.kind is EngineKind.SGLANG:
+                    held = (data, event)
+                else:
+                    yield data, event
+        except WorkerFailed:
+            # The answer has ended all the same, unless it turned out to be cut short.
+            if held is not None and self.choice.finished:
                 yield held
-                held = None
-            if event.finish_reason == "length" and self.worker.kind is EngineKind.SGLANG:
-                held = (data, event)
-            else:
-                yield data, event
+            raise
         if held is not None:
             yield held
+
+    def _noted(self, watch: StreamWatch, data: bytes) -> Event:
+        choice, now_us = self.choice, self.upstream.clock.monotonic_us()
+        self._answered(watch, data)
+        watch.saw(now_us)
+        event = read_event(data)
+        choice.note(event, now_us)
+        watch.finished = choice.finished
+        watch.complete = choice.finished and choice.usage_is_final
+        if event.error is not None:
+            if choice.deltas == 0:
+                raise EngineRefused(event.error.status, event.error.message)
+            raise WorkerFailed("the worker reported an error")
+        return event
 
     def _answered(self, watch: StreamWatch, data: bytes) -> None:
         if not isinstance(self.worker, HostedTarget):

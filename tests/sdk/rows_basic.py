@@ -121,7 +121,7 @@ ROWS = (
     ),
     Row(
         "nulls",
-        "`frequency_penalty=None, logprobs=None, stop=None, seed=None, ...`: as if they were not set",
+        "`frequency_penalty=None, logprobs=None, stop=None, ...`: as if they were not set",
         dict.fromkeys(
             ("frequency_penalty", "presence_penalty", "logprobs", "seed", "stop", "temperature")
         ),

@@ -246,6 +246,20 @@ async def test_a_length_as_asked_is_an_answer(ending: list[Step], stream: bool) 
 
 
 @FORMS
+@pytest.mark.parametrize("after", [WorkerFailed("reset"), events.error(500)])
+async def test_a_length_is_said_also_where_the_stream_breaks_after_it(
+    after: Step, stream: bool
+) -> None:
+    """What was held back to be checked is not lost: the answer has its finish reason."""
+    script = [events.role(), events.content("a"), events.finish("length"), after]
+    gateway = MemoryGateway(script)
+    client = await gateway.post(stream=stream)
+    gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert client.status == 200
+    assert b'"finish_reason":"length"' in client.sent
+
+
+@FORMS
 async def test_a_grammar_that_cannot_be_followed_is_the_requests_own_fault(stream: bool) -> None:
     """SGLang says so with a 500, once it has begun: no failure of the worker, and no other is
     tried; without a grammar the same words are one."""
