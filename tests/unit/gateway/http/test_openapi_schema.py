@@ -43,6 +43,10 @@ WORKER = {"id": "w", "model": "m", "url": "http://10.0.0.1:1"}
 USER = {"email": "a@b.c", "role": "viewer", "password": "long enough, no?"}
 
 
+def _image(url: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 def accepts(kind: type, value: Json) -> bool:
     """Whether the documented schema of `kind` takes the value."""
     schemas, components = schemas_of([kind, Limits])
@@ -106,6 +110,15 @@ def test_real_requests_are_as_documented(endpoint: Endpoint) -> None:
         ("chat", {"messages": []}),
         ("chat", {"service_tier": "gold"}),
         ("chat", {"chat_template_kwargs": {"chat_template": "x"}}),
+        ("chat", {"messages": [{"role": "user", "content": "a", "rid": "x"}]}),
+        ("chat", {"messages": [{"role": "user", "content": [{"type": "refusal"}]}]}),
+        ("chat", {"messages": [{"role": "user", "content": [{"type": "text", "rid": "x"}]}]}),
+        ("chat", {"messages": [{"role": "user", "content": [_image("http://a")]}]}),
+        ("chat", {"tools": [{"function": {"name": "f"}, "rid": "x"}]}),
+        ("chat", {"tool_choice": "any"}),
+        ("chat", {"response_format": {"type": "text", "rid": "x"}}),
+        ("chat", {"response_format": {"type": "json_schema"}}),
+        ("chat", {"stream": True, "stream_options": {"rid": "x"}}),
         ("chat", {"n": 0}),
         ("chat", {"prompt": "x"}),
         ("completions", {"prompt": ""}),
