@@ -18,7 +18,7 @@ REFUSED: dict[str, Json] = {
     "a schema's reference": {"response_format": schema({"$ref": f"#/{SECRET}"})},
     "a regular expression": {"regex": f"({SECRET}"},
     "a grammar": {"ebnf": f"root ::= {SECRET}"},
-    "a tool without a function": {"tools": [{"type": "function", SECRET: 1}]},
+    "a tool without a function": {"tools": [{"type": "function", "function": SECRET}]},
     "a tool's parameters": {
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": SECRET}}}],
     },
@@ -46,7 +46,8 @@ async def test_a_refusal_is_openais_and_tells_nothing(
     assert reply.error["type"] == "invalid_request_error"
     assert reply.error["code"] == "invalid_value"
     assert reply.error["message"]
-    assert reply.error["param"] in (None, *REFUSED[name])
+    named = str(reply.error["param"] or "").partition(".")[0].partition("[")[0]
+    assert named in ("", *REFUSED[name])
     assert SECRET.encode() not in reply.raw
     assert not [word for word in OF_THE_SERVER if word in reply.raw]
     assert main.weir.leases() == 0
