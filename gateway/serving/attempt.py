@@ -13,11 +13,9 @@ from gateway.serving.live import LiveRequest, Patience, StreamWatch
 from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
 from gateway.telemetry import metrics
 from gateway.wire.chunk_id import chunk_id
-from gateway.wire.refusal import blames_grammar
+from gateway.wire.refusal import FULL, blames_grammar
 from gateway.wire.upstream import Event, read_event
 
-FULL = frozenset({429, 503})
-"""The engine has no room now; another may."""
 REFUSALS = FULL | {400, 413, 422}
 """Statuses that say something of the request. Any other (a key, a path, a crash) says that the
 worker fails."""

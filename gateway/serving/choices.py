@@ -12,11 +12,12 @@ from gateway.domain.hosted import PROVIDER_PREFIX, HostedTarget
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded, WorkerFailed, WorkerTimeout, WorkerUnreachable
-from gateway.serving.attempt import FULL, Attempt, Upstream
+from gateway.serving.attempt import Attempt, Upstream
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
+from gateway.wire.refusal import FULL
 from gateway.wire.upstream import Event
 
 ATTEMPTS_MAX = 2

@@ -31,8 +31,6 @@ HARMLESS: dict[str, frozenset[bytes]] = {
 }
 """Values that say what holds anyhow: left out, nothing is lost."""
 
-_NULL = b"null"
-
 
 def can_be_hosted(request: CompletionRequest, target: HostedTarget) -> bool:
     """Whether the provider understands every field that the tenant set: one left out would change
@@ -44,8 +42,7 @@ def can_be_hosted(request: CompletionRequest, target: HostedTarget) -> bool:
 
 
 def _is_harmless(name: str, raw: msgspec.Raw) -> bool:
-    value = bytes(raw)
-    return value == _NULL or b"".join(value.split()) in HARMLESS.get(name, ())
+    return b"".join(bytes(raw).split()) in HARMLESS.get(name, ())
 
 
 def hosted_body(
@@ -60,7 +57,7 @@ def hosted_body(
     fields: RawFields = {
         name: raw
         for name, raw in request.forward.items()
-        if bytes(raw) != _NULL and (name in OPENAI_FIELDS or name in target.extensions)
+        if name in OPENAI_FIELDS or name in target.extensions
     }
     fields |= seed_of(request, sample)
     if request.endpoint == "completions":

@@ -13,7 +13,7 @@ from gateway.errors import (
 )
 
 FULL = frozenset({429, 503})
-"""The engine has no room now."""
+"""The engine has no room now; another may."""
 
 _TOO_LONG = re.compile(
     r"context length|maximum allowed length|longer than the model|too many tokens|"

@@ -13,10 +13,7 @@ def seed_of(request: CompletionRequest, sample: int) -> RawFields:
     given = request.forward.get("seed")
     if sample == 0 or given is None:
         return {}
-    seed = msgspec.json.decode(given, type=int | None)
-    if seed is None:
-        return {}
-    following = seed + sample
+    following = msgspec.json.decode(given, type=int) + sample
     if following > SEED_MAX:
         following -= 2**64
     return {"seed": msgspec.Raw(str(following).encode())}

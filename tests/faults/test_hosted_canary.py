@@ -250,6 +250,7 @@ def test_a_store_that_hangs(fallback: Fallback, store: str) -> None:
     for each in pids:
         os.kill(each, signal.SIGSTOP)
     try:
+        # Nothing tells when a policy has grown too old to act on: only time does.
         time.sleep(2 * POLICY_IN_FORCE_S)
         with nothing_leaves(fallback):
             reply = seen.ask()

@@ -1,7 +1,6 @@
 """What a record says: a segment's header, an admission or an end, as tagged msgpack."""
 
 from typing import Literal
-from uuid import UUID
 
 import msgspec
 
@@ -95,8 +94,3 @@ def decode(payload: bytes) -> Record:
     except msgspec.DecodeError:
         seq = None
     raise UndecodableRecord(seq)
-
-
-def request_id_of(record: Entry) -> UUID:
-    """Whose entry it is."""
-    return record.body.request_id
