@@ -167,11 +167,12 @@ class WeirDev:
         return self.post(self.body(text, **fields), gateway=gateway, token=token)
 
     def body(self, text: str = "Tell me of rivers.", **fields: Any) -> Json:
-        """The body of one."""
+        """The body of one, at temperature 0: a model that samples may end at any token."""
         return {
             "model": self.model,
             "messages": [{"role": "user", "content": text}],
             "max_tokens": 16,
+            "temperature": 0,
             **fields,
         }
 

@@ -18,6 +18,8 @@ NOT_SENT = "503 `no_worker`, unless it is set down as understanding the field"
 """A hosted provider is never sent what it may drop."""
 ENGINES: tuple[EngineName, ...] = ("local", "simulated", "sglang")
 BOTH: tuple[Form, ...] = ("whole", "stream")
+BASE: Json = {"max_tokens": ASKED_TOKENS, "temperature": 0}
+"""Of every row that says nothing else. A model that samples may end any text at any token."""
 CHAT: Json = {"messages": [{"role": "user", "content": "Rivers?"}]}
 TEXT: Json = {"prompt": "The river"}
 
@@ -58,7 +60,7 @@ class Row:
     shows: str
     """The line of the document."""
     fields: Json = field(default_factory=dict)
-    """The SDK's arguments, beyond a model, a prompt and `max_tokens`; None leaves one out."""
+    """The SDK's arguments, beyond a model, a prompt and `BASE`; None leaves one out."""
     local: Outcome = Passes()
     simulated: Outcome = Passes()
     sglang: Outcome = Passes()
@@ -92,7 +94,7 @@ class Row:
         made = []
         refused = isinstance(self.outcome(engine), Refused)
         for variant in self.variants[:1] if refused else self.variants:
-            fields = {"model": model, "max_tokens": ASKED_TOKENS, **prompt, **self.fields}
+            fields = {"model": model, **BASE, **prompt, **self.fields}
             if form == "stream":
                 fields = {"stream": True, "stream_options": {"include_usage": True}} | fields
             given = {name: value for name, value in (fields | variant).items() if value is not None}
