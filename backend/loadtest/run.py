@@ -1,0 +1,87 @@
+"""What became of each request of a load test."""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Literal
+
+from backend.loadtest.plan import PlannedRequest, Workload
+
+End = Literal[
+    "ok",
+    "rate_limited",
+    "unavailable",
+    "refused",
+    "aborted",
+    "cut",
+    "timeout",
+    "failed",
+    "unreachable",
+]
+"""How a request ended: whole; 429; 503; another 4xx; a finish reason `abort`; a stream that ended
+without one; no end within the time allowed; an error event or 5xx; no connection."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One request. Times are milliseconds since the start of the run, in the target's time: on a
+    simulated clock that runs at another speed they are scaled to it."""
+
+    planned: PlannedRequest
+    sent_at_ms: float = 0.0
+    """When it really went out; latency counts from `planned.send_at_ms` all the same."""
+    first_token_at_ms: float | None = None
+    last_token_at_ms: float | None = None
+    ended_at_ms: float | None = None
+    gaps_ms: array[float] = field(default_factory=lambda: array("f"))
+    """Between one content event and the next."""
+    prompt_tokens: int = 0
+    cached_tokens: int | None = None
+    output_tokens: int = 0
+    """As the target counts them; events are not tokens."""
+    end: End = "unreachable"
+    status: int | None = None
+    code: str | None = None
+    """The error's code, where one was given."""
+    request_id: str | None = None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What was tested."""
+
+    description: str
+    simulated: bool | None
+    """Whether its figures are simulated; None where the target does not say."""
+    clock_speed: float = 1.0
+    """Simulated milliseconds per real one."""
+    step_times: str | None = None
+    """The profile of a simulated target."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSample:
+    """One worker's load at one instant, as its `/v1/loads` or the virtual replica says it."""
+
+    at_ms: float
+    worker: str
+    running: int
+    waiting: int
+    waiting_tokens: int
+    kv_used_tokens: int
+    kv_total_tokens: int
+
+
+@dataclass(slots=True)
+class Run:
+    """One run at one rate."""
+
+    workload: Workload
+    target: TargetFacts
+    outcomes: list[Outcome]
+    samples: list[WorkerSample] = field(default_factory=list)
+    generator_cpu_share: float = 0.0
+    """Processor time of the generator per second of the run: 1.0 is a whole core."""
+    retracted: int | None = None
+    rows_written: int | None = None
+    """Usage records of these requests, where the test could look."""
