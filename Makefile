@@ -68,8 +68,8 @@ imports: setup-test ## which package may import which
 	$(BIN)/lint-imports
 
 lock: ## resolve the lock files again (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra build --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements.lock
-	uv pip compile pyproject.toml --extra dev --extra build --extra test -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements-test.lock
+	uv pip compile pyproject.toml --extra dev --extra loadtest --extra build --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra dev --extra loadtest --extra build --extra test -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements-test.lock
 
 clean: ## remove what was built; data in .weir stays
 	rm -rf $(VENV) $(VENV_SGLANG) .mypy_cache .ruff_cache .pytest_cache .hypothesis

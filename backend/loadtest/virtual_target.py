@@ -1,0 +1,154 @@
+"""The same schedule on simulated replicas, on the virtual clock, in this process, without HTTP."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from backend.loadtest.plan import PlannedRequest, Workload
+from backend.loadtest.prompts import PromptText
+from backend.loadtest.run import End, Outcome, Run, TargetFacts, WorkerSample
+from backend.simulated.flags import SchedulerFlags
+from backend.simulated.profiles import Profile
+from backend.simulated.replica import Replica
+from backend.simulated.request import TOKEN_BYTES, EndReason, SimulatedRequest
+from backend.simulated.virtual import VirtualReplicas
+
+Route = Callable[[PlannedRequest, Sequence[Replica]], int]
+ENDS: dict[EndReason | None, End] = {
+    EndReason.STOP: "ok",
+    EndReason.LENGTH: "ok",
+    EndReason.ABORT: "aborted",
+    EndReason.OUT_OF_MEMORY: "failed",
+    None: "unavailable",
+}
+OUTPUT_BIT = 1 << 31
+"""Set in the ids of generated tokens: no prompt begins with what another request generated."""
+
+
+def least_busy(_: PlannedRequest, replicas: Sequence[Replica]) -> int:
+    """The replica with the fewest requests, the first of several."""
+    loads = [replica.load() for replica in replicas]
+    return min(range(len(replicas)), key=lambda at: loads[at].running + loads[at].waiting)
+
+
+def run_virtual(
+    workload: Workload,
+    profile: Profile,
+    flags: SchedulerFlags,
+    replicas: int = 1,
+    *,
+    sample_every_ms: float = 1000.0,
+    route: Route = least_busy,
+    timeout_ms: float = 600_000.0,
+) -> Run:
+    """Run the whole schedule. What has not ended `timeout_ms` after the last send is `timeout`."""
+    recorder = _Recorder()
+    fleet = VirtualReplicas(profile, flags, recorder, replicas)
+    prompts = PromptText()
+    outcomes = [Outcome(planned, end="timeout") for planned in workload.requests]
+
+    def send(outcome: Outcome) -> None:
+        planned = outcome.planned
+        outcome.sent_at_ms = fleet.now_ms
+        request = simulated_request(planned, prompts.token_ids(planned), outcome)
+        chosen = route(planned, fleet.replicas) if replicas > 1 else 0
+        outcome.worker = f"simulated-{chosen}"
+        fleet.arrive(request, chosen)
+
+    for outcome in outcomes:
+        fleet.at(outcome.planned.send_at_ms, lambda outcome=outcome: send(outcome))  # type: ignore[misc] # bound early, on purpose
+    samples: list[WorkerSample] = []
+
+    def sample() -> None:
+        samples.extend(_samples(fleet))
+        fleet.at(fleet.now_ms + sample_every_ms, sample)
+
+    fleet.at(0.0, sample)
+    last_ms = max((planned.send_at_ms for planned in workload.requests), default=0.0)
+    _run_until_done(fleet, recorder, len(outcomes), last_ms + timeout_ms)
+    return Run(
+        workload=workload,
+        target=TargetFacts(
+            description=f"{replicas} x {profile.name}, virtual clock",
+            simulated=True,
+            step_times=profile.name,
+        ),
+        outcomes=outcomes,
+        samples=samples,
+        retracted=sum(replica.totals.retracted_requests for replica in fleet.replicas),
+    )
+
+
+def simulated_request(planned: PlannedRequest, prompt: bytes, owner: object) -> SimulatedRequest:
+    """The planned request as a replica takes it: it ends at its maximum, neither sooner nor later,
+    as `min_tokens = max_tokens` has it over HTTP."""
+    mark = OUTPUT_BIT | (planned.number & 0x7FFF_FFFF)
+    token = mark.to_bytes(TOKEN_BYTES, "little")
+    return SimulatedRequest(
+        rid=f"load-{planned.number}",
+        prompt=prompt,
+        max_new_tokens=planned.output_tokens,
+        ends_after=planned.output_tokens,
+        output_ids=lambda tokens: token * tokens,
+        priority=None if planned.traffic_class == "interactive" else -1,
+        owner=owner,
+    )
+
+
+def flags_of(flags: SchedulerFlags, profile: Profile) -> SchedulerFlags:
+    """The flags with the pool and the context of a profile."""
+    return replace(
+        flags, max_total_tokens=profile.kv_tokens, context_length=profile.context_tokens
+    )
+
+
+class _Recorder:
+    """Writes what happens into the outcomes."""
+
+    def __init__(self) -> None:
+        self.ended_count = 0
+
+    def generated(self, request: SimulatedRequest, now_ms: float) -> None:
+        outcome = request.owner
+        assert isinstance(outcome, Outcome)
+        if outcome.last_token_at_ms is None:
+            outcome.first_token_at_ms = now_ms
+        else:
+            outcome.gaps_ms.append(now_ms - outcome.last_token_at_ms)
+        outcome.last_token_at_ms = now_ms
+
+    def ended(self, request: SimulatedRequest, reason: EndReason | None, now_ms: float) -> None:
+        outcome = request.owner
+        assert isinstance(outcome, Outcome)
+        self.ended_count += 1
+        outcome.ended_at_ms = now_ms
+        outcome.end = ENDS[reason]
+        outcome.status = 503 if reason is None else 200
+        outcome.prompt_tokens = len(request.prompt) // TOKEN_BYTES
+        outcome.cached_tokens = request.cached_tokens
+        outcome.output_tokens = request.generated
+
+
+def _run_until_done(
+    fleet: VirtualReplicas, recorder: _Recorder, requests: int, limit_ms: float
+) -> None:
+    """The sampler never ends by itself: stop when the last request has."""
+    while recorder.ended_count < requests and fleet.now_ms < limit_ms:
+        fleet.run(until_ms=min(limit_ms, fleet.now_ms + 10_000.0))
+
+
+def _samples(fleet: VirtualReplicas) -> list[WorkerSample]:
+    found = []
+    for index, replica in enumerate(fleet.replicas):
+        load = replica.load()
+        found.append(
+            WorkerSample(
+                at_ms=fleet.now_ms,
+                worker=f"simulated-{index}",
+                running=load.running,
+                waiting=load.waiting,
+                waiting_tokens=load.waiting_uncached_tokens,
+                kv_used_tokens=load.used_tokens,
+                kv_total_tokens=replica.flags.max_total_tokens,
+            )
+        )
+    return found
