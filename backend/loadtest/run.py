@@ -32,7 +32,7 @@ class Outcome:
     first_token_at_ms: float | None = None
     last_token_at_ms: float | None = None
     ended_at_ms: float | None = None
-    gaps_ms: array[float] = field(default_factory=lambda: array("f"))
+    gaps_ms: "array[float]" = field(default_factory=lambda: array("f"))
     """Between one content event and the next."""
     prompt_tokens: int = 0
     cached_tokens: int | None = None
