@@ -82,6 +82,11 @@ class Run:
     samples: list[WorkerSample] = field(default_factory=list)
     generator_cpu_share: float = 0.0
     """Processor time of the generator per second of the run: 1.0 is a whole core."""
+    generator_loop_lag_p99_ms: float = 0.0
+    """How late the generator was to look at its sockets, in real milliseconds."""
+    stopped_at_ms: float | None = None
+    """When the run was ended before its time. Requests planned for later were never sent, and are
+    `timeout`."""
     retracted: int | None = None
     rows_written: int | None = None
     """Usage records of these requests, where the test could look."""
