@@ -1,0 +1,89 @@
+"""The queue before the batch: its order, and who has to go when it is full."""
+
+from itertools import count
+
+from backend.simulated.flags import SchedulerFlags
+from backend.simulated.kv_pool import KvPool
+from backend.simulated.place import Place
+from backend.simulated.radix_cache import RadixCache
+
+_LPM_WAITING_MAX = 128
+"""Beyond so many, matching every one against the cache costs more than it brings."""
+_SHARED_TOKENS = 32
+"""A waiting prompt with less of it in the cache, and as much in common with another waiting one,
+lets that one go first."""
+
+
+class WaitingQueue:
+    """Places in the order in which they will be tried."""
+
+    def __init__(self, flags: SchedulerFlags, pool: KvPool) -> None:
+        self._flags = flags
+        self._pool = pool
+        self._lpm = flags.schedule_policy == "lpm" and not flags.disable_radix_cache
+        self._entries = count()
+        self.places: list[Place] = []
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def matched(self) -> bool:
+        """Whether each place's `matched_tokens` is kept."""
+        return self._lpm and len(self.places) <= _LPM_WAITING_MAX
+
+    def enter(self, place: Place) -> Place | None:
+        """Queue it. Returns the one for whom there is no room: this one, or the least preferred
+        queued one if this one is preferred to it."""
+        most = self._flags.max_queued_requests
+        refused = None
+        if most is not None and len(self.places) + 1 > most:
+            refused = self._least_preferred(place)
+            if refused is place:
+                return place
+            self.places.remove(refused)
+        place.enter_queue(next(self._entries))
+        self.places.append(place)
+        return refused
+
+    def order(self) -> None:
+        """Sort by the policy: before anyone is taken from it."""
+        if self.matched:
+            self._order_by_prefix()
+        elif self._flags.enable_priority_scheduling and not self._lpm:
+            self.places.sort(key=lambda place: (place.priority, place.entered))
+
+    def take(self, admitted: list[Place]) -> None:
+        """These have left it for the batch."""
+        gone = set(map(id, admitted))
+        self.places = [place for place in self.places if id(place) not in gone]
+
+    def uncached_tokens(self, recent_hit_rate: float) -> int:
+        """What is left to compute for those who wait: by what the cache holds if the queue is
+        ordered by that, else reckoned with the recent hit rate."""
+        if self.matched:
+            return sum(max(0, p.text_tokens - p.matched_tokens) for p in self.places)
+        missing = 1.0 - recent_hit_rate
+        return sum(int(p.text_tokens * missing) for p in self.places)
+
+    def _least_preferred(self, arrival: Place) -> Place:
+        if not self._flags.enable_priority_scheduling or not self.places:
+            return arrival
+        last = max(self.places, key=lambda place: (place.priority, place.entered))
+        return last if arrival.priority < last.priority else arrival
+
+    def _order_by_prefix(self) -> None:
+        among_waiting = RadixCache(1)
+        yielding: set[int] = set()
+        for place in self.places:
+            salt, tokens = place.request.salt, place.text_tokens
+            held, _ = self._pool.match(place.ids, tokens, salt)
+            place.matched_tokens = min(held, tokens - 1)
+            if held > _SHARED_TOKENS:
+                continue
+            if among_waiting.match(place.ids, tokens, salt)[0] >= _SHARED_TOKENS:
+                yielding.add(id(place))
+            else:
+                among_waiting.insert(place.ids, tokens, salt)
+        # Those who yield keep the order in which they came.
+        self.places.sort(key=lambda p: (1, 0) if id(p) in yielding else (0, -p.matched_tokens))
