@@ -21,7 +21,8 @@ _BUCKET_MS = 3_000
 _BUCKET_SLACK_MS = 5
 
 Tokens = Annotated[int, Meta(ge=1, le=LONGEST)]
-Milliseconds = Annotated[float, Meta(ge=0)]
+# A time since the trace began: a date in its place would be an error.
+Milliseconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ def read_mooncake(
     nothing is shared between tenants and `ideal_hit_rate` counts what can really be found.
     """
     rows = _rows(path, content, _MooncakeRow)
+    times = [row.timestamp for row in rows]
+    if _in_buckets(times):
+        times = spread_in_buckets(times, _BUCKET_MS, rng)
     common = _common_lead([row.hash_ids for row in rows])
     tenant_of: dict[int, int] = {}
     segments: dict[tuple[str, int, int], Segment] = {}
@@ -116,8 +120,7 @@ def read_mooncake(
             prompt.append(segments.setdefault((name, block, tokens), segment))
         traffic_class: TrafficClass = "batch" if rng.random() < batch_share else "interactive"
         drafts.append(Draft(name, traffic_class, tuple(prompt), 0, row.output_length))
-    times = [row.timestamp for row in rows]
-    return Trace(spread_in_buckets(times, _BUCKET_MS, rng) if _in_buckets(times) else times, drafts)
+    return Trace(times, drafts)
 
 
 def _rows(path: Path, content: bytes, kind: type[_Row]) -> list[_Row]:

@@ -51,6 +51,8 @@ def _from_trace(spec: WorkloadSpec) -> Workload:
         raise WorkloadError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     trace = _window(spec, path, _read(spec, path, content))
     times, lasts_ms, arrivals = _trace_times(spec, trace)
+    if spec.max_input_tokens is not None:
+        arrivals += f", prompts of more than {spec.max_input_tokens} tokens left out"
     duration_ms = lasts_ms if spec.duration_s is None else spec.duration_s * 1000
     if duration_ms > lasts_ms:
         raise WorkloadError(

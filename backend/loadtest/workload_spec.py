@@ -1,7 +1,7 @@
 """What a user asks of a workload."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,7 @@ class WorkloadSpec:
     """
 
     format: Format
+    _: KW_ONLY
     duration_s: float | None = None
     """None: all that the trace has."""
     rate_rps: float | None = None
