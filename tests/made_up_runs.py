@@ -96,7 +96,15 @@ def lively_run(rate_rps: float, *, seed: int = 1, seconds: int = 120, workers: i
         )
         made.gaps_ms = array("f", [g * draw.lognormvariate(-0.3, 0.8) for g in made.gaps_ms])
         if draw.random() < 0.01:
-            made.end, made.code = "unavailable", "no_capacity"
+            made = outcome(
+                len(outcomes),
+                send_at_ms=at_ms,
+                ttft_ms=None,
+                end="unavailable",
+                tenant=made.planned.tenant,
+                traffic_class=made.planned.traffic_class,
+            )
+            made.status, made.code = 503, "no_capacity"
         outcomes.append(made)
         at_ms += draw.expovariate(rate_rps) * 1000
     samples = [

@@ -153,7 +153,7 @@ class Knee:
         if any(trial.refused for trial in trials):
             return "the generator did not keep up"
         if attainment < self._attainment_min:
-            return f"attainment {attainment:.1%} under {self._attainment_min:.0%}"
+            return f"attainment under {self._attainment_min * 100:g} %"
         if 2 * growing > len(trials):
             return "the queue grows"
         return ""

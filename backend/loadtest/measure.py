@@ -44,11 +44,6 @@ def e2e_ms(outcome: Outcome) -> float | None:
     return outcome.ended_at_ms - outcome.planned.send_at_ms
 
 
-def send_lag_ms(outcome: Outcome) -> float:
-    """How late the generator sent it; what it sent early is not late."""
-    return max(0.0, outcome.sent_at_ms - outcome.planned.send_at_ms)
-
-
 def finished(outcome: Outcome) -> bool:
     """Whether it ended whole."""
     return outcome.end == "ok"

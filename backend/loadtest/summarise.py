@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from backend.loadtest.doubts import refusals, warnings
+from backend.loadtest.doubts import warnings
 from backend.loadtest.fleet import fleet, rows
+from backend.loadtest.generator_guard import send_lags_ms, verdict
 from backend.loadtest.measure import (
     SHORT_PROMPT_TOKENS,
     GoodputTargets,
@@ -15,7 +16,6 @@ from backend.loadtest.measure import (
     good,
     met_tpot,
     met_ttft,
-    send_lag_ms,
     tpot_ms,
     ttft_ms,
 )
@@ -112,9 +112,14 @@ def summarise(
         queue_grows=queue_grows(run, warmup_ms),
         itl_distribution_ms=distribution(gaps),
         warnings=[],
-        refusals=[],
+        refusals=_refusals(run, sent),
     )
-    return msgspec.structs.replace(found, warnings=warnings(found), refusals=refusals(found))
+    return msgspec.structs.replace(found, warnings=warnings(found))
+
+
+def _refusals(run: Run, sent: list[Outcome]) -> list[str]:
+    reasons = [reason] if (reason := verdict(run)) else []
+    return reasons + ([] if sent else ["no request was planned for the time after the warm-up"])
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
@@ -228,10 +233,11 @@ def _hit_share(outcomes: list[Outcome]) -> float | None:
 
 def _generator(run: Run) -> Generator:
     """Over the whole run: a late warm-up also moves what follows."""
-    lags = sorted(send_lag_ms(outcome) for outcome in run.outcomes) or [0.0]
+    lags = send_lags_ms(run) or [0.0]
     return Generator(
         send_lag_p50_ms=nearest_rank(lags, 50),
         send_lag_p99_ms=nearest_rank(lags, 99),
         send_lag_max_ms=lags[-1],
+        loop_lag_p99_ms=run.generator_loop_lag_p99_ms,
         cpu_share=run.generator_cpu_share,
     )

@@ -100,11 +100,13 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the load generator kept up."""
+    """Whether the load generator kept up. Lags are of real time, whatever the target's clock."""
 
     send_lag_p50_ms: float
     send_lag_p99_ms: float
     send_lag_max_ms: float
+    loop_lag_p99_ms: float
+    """How late its event loop ran what was due."""
     cpu_share: float
 
 

@@ -133,7 +133,7 @@ def test_a_rate_is_judged_by_the_mean_of_its_seeds() -> None:
 def test_an_interval_needs_two_seeds_and_stays_a_share() -> None:
     """One seed says nothing of chance."""
     assert confidence_interval([0.9]) is None
-    assert confidence_interval([0.9, 1.0]) == (pytest.approx(0.3147, abs=1e-4), 1.0)
+    assert confidence_interval([0.9, 1.0]) == pytest.approx((0.3147, 1.0), abs=1e-4)
 
 
 def test_bounds_must_hold_the_start() -> None:

@@ -8,7 +8,6 @@ from backend.loadtest.measure import (
     e2e_ms,
     good,
     met_ttft,
-    send_lag_ms,
     tpot_ms,
     ttft_ms,
 )
@@ -22,12 +21,6 @@ def test_latency_counts_from_the_intended_send_time() -> None:
     assert ttft_ms(late) == 400
     assert tpot_ms(late) == 10
     assert e2e_ms(late) == 500
-    assert send_lag_ms(late) == 300
-
-
-def test_what_is_sent_early_is_not_late() -> None:
-    """A negative lag is none."""
-    assert send_lag_ms(outcome(send_at_ms=10, lag_ms=-2)) == 0
 
 
 def test_a_single_token_has_no_tpot_and_passes() -> None:

@@ -1,0 +1,63 @@
+"""What a reader is warned of, and what not."""
+
+import pytest
+from made_up_runs import outcome, run_of
+
+from backend.loadtest.run import Run
+from backend.loadtest.summarise import summarise
+
+
+def plain() -> Run:
+    """A run with nothing to doubt: half of each prompt is cached, of 0.6 that could be."""
+    return run_of([outcome(at, send_at_ms=at * 1_000, cached_tokens=500) for at in range(10)])
+
+
+def test_nothing_is_said_of_a_sound_run() -> None:
+    """A warning that always comes warns of nothing."""
+    assert summarise(plain()).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("cached", "ideal", "words"),
+    [
+        (700, 0.6, "above the workload's ideal"),
+        (None, 0.6, "does not report cached tokens"),
+        (500, 0.95, "The workload itself is unrealistic"),
+    ],
+)
+def test_an_unlikely_hit_rate_is_named(cached: int | None, ideal: float, words: str) -> None:
+    """Too high, unknown, or from prompts that only repeat."""
+    outcomes = [outcome(at, send_at_ms=at * 1_000, cached_tokens=cached) for at in range(10)]
+    (warning,) = summarise(run_of(outcomes, ideal_hit_rate=ideal)).warnings
+    assert words in warning
+
+
+def test_some_answers_without_cached_tokens_are_counted() -> None:
+    """Their share is missing from the hit rate."""
+    run = plain()
+    run.outcomes[3].cached_tokens = None
+    assert summarise(run).warnings == ["1 answers did not report cached tokens."]
+
+
+def test_answers_of_another_length_than_planned_are_named() -> None:
+    """The mix measured is not the mix asked for."""
+    run = plain()
+    for made in run.outcomes:
+        made.output_tokens = 5
+    assert any("45.5 % of the output tokens" in warning for warning in summarise(run).warnings)
+
+
+def test_rows_that_do_not_match_are_named() -> None:
+    """With both counts."""
+    run = plain()
+    run.rows_written = 9
+    assert any("MISMATCH: 9 were written, 10" in warning for warning in summarise(run).warnings)
+
+
+def test_a_growing_queue_is_named() -> None:
+    """Percentiles of a queue that grows are of how long the run was."""
+    outcomes = [
+        outcome(at, send_at_ms=at * 1_000, ttft_ms=200 * at + 1, cached_tokens=500)
+        for at in range(10)
+    ]
+    assert any("no steady state" in warning for warning in summarise(run_of(outcomes)).warnings)
