@@ -85,6 +85,10 @@ class LoadMeter:
 
     def prefilled(self, now_ms: float, found: int, computed: int) -> None:
         """A prefill step began with so many first-time tokens found cached and to compute."""
+        while self._hits and self._hits[0][0] <= now_ms - _HIT_WINDOW_MS:
+            _, old_found, old_asked = self._hits.popleft()
+            self._found -= old_found
+            self._asked -= old_asked
         asked = found + computed
         self.hit_rate = found / asked if asked else 0.0
         if asked:
@@ -106,10 +110,7 @@ class LoadMeter:
         """Tokens a second by the last report, 0 if it is more than 30 s old."""
         return 0.0 if now_ms - self._reported_ms > _THROUGHPUT_STALE_MS else self._throughput
 
-    def recent_hit_rate(self, now_ms: float) -> float:
-        """Over the last 15 s."""
-        while self._hits and self._hits[0][0] <= now_ms - _HIT_WINDOW_MS:
-            _, found, asked = self._hits.popleft()
-            self._found -= found
-            self._asked -= asked
+    @property
+    def recent_hit_rate(self) -> float:
+        """Over the 15 s before the last prefill step."""
         return self._found / self._asked if self._asked else 0.0

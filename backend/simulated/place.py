@@ -25,6 +25,7 @@ class Place:
         "prompt_tokens",
         "protected_tokens",
         "request",
+        "waiting",
     )
 
     def __init__(self, request: SimulatedRequest, flags: SchedulerFlags) -> None:
@@ -40,6 +41,7 @@ class Place:
         """What the cache held of it when the queue was last ordered by that."""
         most = request.max_new_tokens
         self.ends_at = most if request.ignore_eos else min(request.ends_after, most)
+        self.waiting = False
         self.aborting = False
         self.lost_place = False
         """Whether it ran before."""
@@ -66,6 +68,7 @@ class Place:
 
     def enter_queue(self, entered: int) -> None:
         """It waits, to have everything known of it computed."""
+        self.waiting = True
         self.entered = entered
         self.matched_tokens = 0
         generated = self.request.generated

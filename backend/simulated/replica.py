@@ -8,9 +8,10 @@ from backend.simulated.admission import Piece
 from backend.simulated.batch import DecodeBatch, end_reason
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.kv_pool import KvPool
-from backend.simulated.load import LoadMeter, ReplicaLoad, ReplicaTotals
+from backend.simulated.load import ReplicaLoad, ReplicaTotals
 from backend.simulated.place import Place
 from backend.simulated.profiles import StepTimes
+from backend.simulated.report import Report
 from backend.simulated.request import EndReason, SimulatedRequest
 from backend.simulated.retraction import NewTokenRatio, retract
 from backend.simulated.selection import Selection
@@ -36,9 +37,8 @@ class Replica:
         self._pieces: list[Piece] = []
         self._decides_ended: list[tuple[SimulatedRequest, EndReason]] = []
         self._now_ms = 0.0
-        self._meter = LoadMeter(flags.load_snapshot_publish_interval)
         self._totals = ReplicaTotals()
-        self._published = self.load()
+        self._report = Report(self._selection, self._totals, flags.load_snapshot_publish_interval)
 
     @property
     def has_work(self) -> bool:
@@ -49,7 +49,7 @@ class Replica:
     def published(self) -> ReplicaLoad:
         """The last snapshot: taken at the end of each prefill step, of every so many decode steps
         (`load_snapshot_publish_interval`), and when the replica falls idle."""
-        return self._published
+        return self._report.published
 
     @property
     def totals(self) -> ReplicaTotals:
@@ -59,27 +59,7 @@ class Replica:
 
     def load(self) -> ReplicaLoad:
         """The load now."""
-        waiting = self._waiting
-        used = self._pool.used_tokens
-        uncached = waiting.uncached_tokens(self._meter.recent_hit_rate(self._now_ms))
-        half = self._selection.chunked
-        if half is not None:
-            uncached += half.text_tokens - half.computed_tokens
-        joining = sum(1 for piece in self._pieces if piece.completes)
-        return ReplicaLoad(
-            running=len(self._batch) + joining,
-            waiting=len(waiting),
-            waiting_uncached_tokens=uncached,
-            used_tokens=used,
-            total_tokens=used + sum(place.text_tokens for place in waiting.places),
-            evictable_tokens=self._pool.evictable_tokens,
-            max_total_tokens=self._pool.size_tokens,
-            token_usage=used / self._pool.size_tokens if self._pool.size_tokens else 0.0,
-            gen_throughput=self._meter.throughput(self._now_ms),
-            cache_hit_rate=self._meter.hit_rate,
-            retracted=sum(1 for place in waiting.places if place.lost_place),
-            new_token_ratio=self._ratio.current,
-        )
+        return self._report.load(sum(1 for piece in self._pieces if piece.completes))
 
     def submit(self, request: SimulatedRequest, now_ms: float) -> SimulatedRequest | None:
         """Queue it. Returns the one for whom there is no room in the queue: this one, or under
@@ -107,8 +87,8 @@ class Replica:
         place = self._places.get(request)
         if place is None:
             return True
-        if place in self._waiting.places:
-            self._waiting.places.remove(place)
+        if place.waiting:
+            self._waiting.remove(place)
         elif self._step is not None:
             place.aborting = True
             return False
@@ -128,8 +108,8 @@ class Replica:
         place = self._places.pop(request, None)
         if place is None:
             return
-        if place in self._waiting.places:
-            self._waiting.places.remove(place)
+        if place.waiting:
+            self._waiting.remove(place)
         else:
             self._leave_between_steps(place)
         self._settle_if_idle()
@@ -173,7 +153,7 @@ class Replica:
             self._end_piece(piece, end, now_ms)
         self._leave_aborted(end)
         if step.sequences or pieces:
-            self._count(step, end, now_ms)
+            self._report.step_ended(step, len(end.generated), now_ms)
         self._settle_if_idle()
         return end
 
@@ -189,7 +169,7 @@ class Replica:
         for piece in chosen.pieces:
             self._start(piece)
         self._pieces = chosen.pieces
-        self._meter.prefilled(self._now_ms, chosen.found_first, chosen.computed_first)
+        self._report.prefilled(self._now_ms, chosen)
         beside = 0
         if self._flags.enable_mixed_chunk and self._batch:
             tokens = self._batch.next_step_tokens()
@@ -302,19 +282,7 @@ class Replica:
             self._pool.release(place, keep=True)
         self._selection.left()
 
-    def _count(self, step: Step, end: StepEnd, now_ms: float) -> None:
-        totals = self._totals
-        totals.prefill_tokens += step.new_tokens
-        totals.generated_tokens += len(end.generated)
-        totals.steps[step.kind] = totals.steps.get(step.kind, 0) + 1
-        totals.busy_ms[step.kind] = totals.busy_ms.get(step.kind, 0.0) + step.duration_ms
-        if step.kind == "decode":
-            self._meter.decoded(now_ms, step.sequences)
-        if self._meter.due(prefilled=step.kind != "decode"):
-            self._published = self.load()
-
     def _settle_if_idle(self) -> None:
         if self._step is None and not self.has_work:
             self._ratio.reset()
-            self._meter.published_idle()
-            self._published = self.load()
+            self._report.idle(self._now_ms)

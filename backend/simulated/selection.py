@@ -21,10 +21,10 @@ class Selection:
         ratio: NewTokenRatio,
     ) -> None:
         self._flags = flags
-        self._pool = pool
-        self._waiting = waiting
-        self._batch = batch
-        self._ratio = ratio
+        self.pool = pool
+        self.waiting = waiting
+        self.batch = batch
+        self.ratio = ratio
         self._full = False
         """No one fits until someone leaves."""
         self._decodes_first = 0
@@ -58,28 +58,28 @@ class Selection:
     def give_up(self, place: Place, staying: int) -> None:
         """A running sequence loses its place and all it holds, to be computed again; room is made
         for the next steps of those who stay."""
-        self._batch.leave([place])
-        self._pool.release(place, keep=False)
-        self._pool.make_free(staying * RETRACT_STEPS)
+        self.batch.leave([place])
+        self.pool.release(place, keep=False)
+        self.pool.make_free(staying * RETRACT_STEPS)
         place.lost_place = True
         place.request.retractions += 1
         self._full = False
 
     def next_prefill(self) -> PrefillPass | None:
         """The next prefill step with at least one piece, or None: decode."""
-        if self._decodes_first and self._batch:
+        if self._decodes_first and self.batch:
             self._decodes_first -= 1
             return None
         self._decodes_first = 0
-        if self._preempts or not self._batch:
+        if self._preempts or not self.batch:
             self._full = False
         if self.chunked is None:
-            if self._full or not self._waiting:
+            if self._full or not self.waiting:
                 return None
-            if len(self._batch) >= self._flags.max_running_requests and not self._preempts:
+            if len(self.batch) >= self._flags.max_running_requests and not self._preempts:
                 self._full = True
                 return None
-        self._waiting.order()
+        self.waiting.order()
         chosen = self._select()
         if not chosen.pieces:
             return None
@@ -87,9 +87,9 @@ class Selection:
         return chosen
 
     def _select(self) -> PrefillPass:
-        batch = self._batch
+        batch = self.batch
         beside = len(batch) if self._flags.enable_mixed_chunk else 0
-        chosen = PrefillPass(self._pool, self._flags, batch.places, self._ratio.current, beside)
+        chosen = PrefillPass(self.pool, self._flags, batch.places, self.ratio.current, beside)
         parked = 0
         if self.chunked is not None:
             if not chosen.proceed(self.chunked):
@@ -98,7 +98,7 @@ class Selection:
                 self.chunked = None
         carried = len(chosen.pieces)
         preempted: list[Place] = []
-        for place in list(self._waiting.places):
+        for place in self.waiting.places:
             if chosen.verdict is Verdict.OTHER:
                 break
             if len(batch) + len(chosen.pieces) + parked >= self._flags.max_running_requests:
@@ -107,16 +107,16 @@ class Selection:
                 break
             if self._try(place, chosen) is not Verdict.CONTINUE:
                 break
-        self._waiting.take([piece.place for piece in chosen.pieces[carried:]])
-        self._waiting.take(self._impossible)
+        self.waiting.take([piece.place for piece in chosen.pieces[carried:]])
+        self.waiting.take(self._impossible)
         for victim in preempted:
-            refused = self._waiting.enter(victim)
+            refused = self.waiting.enter(victim)
             if refused is not None:
                 self._refused.append(refused)
         return chosen
 
     def _try(self, place: Place, chosen: PrefillPass) -> Verdict:
-        alone = not (self._batch or chosen.pieces or self.chunked)
+        alone = not (self.batch or chosen.pieces or self.chunked)
         chunking = self.chunked is not None
         before = len(chosen.pieces)
         verdict = chosen.admit(place, alone=alone, chunking=chunking)
@@ -126,7 +126,7 @@ class Selection:
             if alone and not chosen.pieces:
                 self._impossible.append(place)
                 return Verdict.CONTINUE
-            self._full = bool(chosen.pieces or self._batch)
+            self._full = bool(chosen.pieces or self.batch)
         return verdict
 
     def _preempt(self, arrival: Place, chosen: PrefillPass, preempted: list[Place]) -> bool:
@@ -134,14 +134,14 @@ class Selection:
             return False
         victims = preemptible(
             arrival,
-            self._batch.places,
+            self.batch.places,
             chosen,
-            self._ratio.current,
+            self.ratio.current,
             self._flags.priority_scheduling_preemption_threshold,
         )
         for victim in victims:
             chosen.memory_freed(victim)
-            self.give_up(victim, len(self._batch) - 1)
+            self.give_up(victim, len(self.batch) - 1)
         preempted.extend(victims)
         self._preempted += len(victims)
         return bool(victims)

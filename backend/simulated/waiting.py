@@ -23,6 +23,10 @@ class WaitingQueue:
         self._lpm = flags.schedule_policy == "lpm" and not flags.disable_radix_cache
         self._entries = count()
         self.places: list[Place] = []
+        self.text_tokens = 0
+        """Of all who wait."""
+        self.retracted = 0
+        """How many of them ran before."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -41,10 +45,17 @@ class WaitingQueue:
             refused = self._least_preferred(place)
             if refused is place:
                 return place
-            self.places.remove(refused)
+            self.remove(refused)
         place.enter_queue(next(self._entries))
         self.places.append(place)
+        self.text_tokens += place.text_tokens
+        self.retracted += place.lost_place
         return refused
+
+    def remove(self, place: Place) -> None:
+        """It waits no more. Raises ValueError if it did not."""
+        self.places.remove(place)
+        self._gone(place)
 
     def order(self) -> None:
         """Sort by the policy: before anyone is taken from it."""
@@ -55,16 +66,27 @@ class WaitingQueue:
 
     def take(self, admitted: list[Place]) -> None:
         """These have left it for the batch."""
-        gone = set(map(id, admitted))
-        self.places = [place for place in self.places if id(place) not in gone]
+        if not admitted:
+            return
+        if self.places[: len(admitted)] == admitted:
+            del self.places[: len(admitted)]
+        else:
+            gone = set(map(id, admitted))
+            self.places = [place for place in self.places if id(place) not in gone]
+        for place in admitted:
+            self._gone(place)
 
     def uncached_tokens(self, recent_hit_rate: float) -> int:
         """What is left to compute for those who wait: by what the cache holds if the queue is
         ordered by that, else reckoned with the recent hit rate."""
         if self.matched:
             return sum(max(0, p.text_tokens - p.matched_tokens) for p in self.places)
-        missing = 1.0 - recent_hit_rate
-        return sum(int(p.text_tokens * missing) for p in self.places)
+        return int(self.text_tokens * (1.0 - recent_hit_rate))
+
+    def _gone(self, place: Place) -> None:
+        place.waiting = False
+        self.text_tokens -= place.text_tokens
+        self.retracted -= place.lost_place
 
     def _least_preferred(self, arrival: Place) -> Place:
         if not self._flags.enable_priority_scheduling or not self.places:

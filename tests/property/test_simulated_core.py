@@ -1,5 +1,6 @@
 """Whatever is submitted and aborted in whatever order, the simulated replica keeps its books."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import StepTimes
+from backend.simulated.radix_cache import Node
 from backend.simulated.replica import Replica
 from backend.simulated.request import TOKEN_BYTES, EndReason, SimulatedRequest
 
@@ -154,18 +156,22 @@ class Run:
         assert pool.private_tokens >= 0
         assert load.used_tokens + load.evictable_tokens + pool.free_tokens == pool.size_tokens
         assert pool.size_tokens <= self.flags.max_total_tokens
-        held = [p for p in self.replica._places.values() if p not in self.replica._waiting.places]
+        held = [p for p in self.replica._places.values() if not p.waiting]
         locks = sum(node.locks for node in tree if node.parent is cache._root)
         assert locks == sum(1 for place in held if place.protected_tokens)
         assert self.replica._batch.context_tokens == sum(
             place.text_tokens for place in self.replica._batch.places
         )
+        waiting = self.replica._waiting
+        assert waiting.text_tokens == sum(place.text_tokens for place in waiting.places)
+        assert load.waiting == sum(1 for p in self.replica._places.values() if p.waiting)
+        assert load.retracted == sum(place.lost_place for place in waiting.places)
         if not self.in_flight:
             owed = sum(pool.paged(place.kv_tokens) - place.protected_tokens for place in held)
             assert pool.private_tokens == owed
 
 
-def nodes(node):  # type: ignore[no-untyped-def]
+def nodes(node: Node) -> Iterator[Node]:
     for child in node.children.values():
         yield child
         yield from nodes(child)
@@ -180,12 +186,13 @@ def run(flags: SchedulerFlags, actions: list[object]) -> Run:
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(FLAGS, ACTIONS)
+@given(FLAGS, st.lists(REQUESTS, min_size=2, max_size=8), ACTIONS)
 def test_books_are_kept_and_everyone_leaves_once(
-    flags: SchedulerFlags, actions: list[object]
+    flags: SchedulerFlags, burst: list[dict[str, object]], actions: list[object]
 ) -> None:
     """Every slot is free, evictable, locked or private at every moment; every request ends
     exactly once; when all have, nothing is held; and it all happens again the same way."""
+    actions = [*burst, *actions]
     played = run(flags, actions)
     assert not played.replica.has_work
     assert set(played.gone) == {request.rid for request in played.requests}
