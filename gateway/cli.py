@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),
     "backend": ("backend.command:backend", "Run one worker."),
+    "loadtest": ("backend.loadtest.command:loadtest", "Open-loop load, goodput and the knee."),
 }
 
 

@@ -10,18 +10,25 @@ import contextlib
 import gc
 import time
 from array import array
+from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
 
 from backend.loadtest.flight import Flight
-from backend.loadtest.http_connection import Connections, address_of, allow_open_files
+from backend.loadtest.http_connection import (
+    Address,
+    Connections,
+    address_of,
+    allow_open_files,
+)
 from backend.loadtest.load_samples import LoadSampler
+from backend.loadtest.measure import ttft_ms
 from backend.loadtest.pacer import READY_AHEAD_S, Pacer
 from backend.loadtest.percentiles import nearest_rank
 from backend.loadtest.plan import PlannedRequest, Workload
+from backend.loadtest.progress import Counts
 from backend.loadtest.request_bytes import RequestBytes
 from backend.loadtest.run import Outcome, Run, TargetFacts, WorkerSample
 from backend.loadtest.run_clock import RunClock
-from backend.loadtest.run_progress import Progress
 
 HOUSEKEEPING_S = 0.02
 PROGRESS_S = 0.25
@@ -41,6 +48,7 @@ class HttpTarget:
         request_timeout_s: after the intended send, in the target's time; what has no end by then
             is `timeout`, and its connection is closed.
         workers: URLs by worker id, whose loads are sampled once a second of the target's time.
+        connections: makes those of a run; others than the default may lead elsewhere too.
 
     Raises:
         ValueError: the URL is none.
@@ -55,7 +63,9 @@ class HttpTarget:
         api_key_of: Callable[[PlannedRequest], str | None] = lambda _: None,
         request_timeout_s: float = 600.0,
         workers: Mapping[str, str] | None = None,
+        connections: Callable[[Address], Connections] = Connections,
     ) -> None:
+        self._connections = connections
         self._address = address_of(url)
         self._facts = facts
         self._body_of = body_of
@@ -64,7 +74,7 @@ class HttpTarget:
         self._workers = workers or {}
 
     async def run(
-        self, workload: Workload, on_progress: Callable[[Progress], None] = lambda _: None
+        self, workload: Workload, on_progress: Callable[[Counts], None] = lambda _: None
     ) -> Run:
         """Send it all and wait for every end. One Outcome a request, in the workload's order.
 
@@ -80,22 +90,23 @@ class HttpTarget:
         made = RequestBytes(
             requests, self._address, body_of=self._body_of, api_key_of=self._api_key_of
         )
-        loop = _OpenLoop(
-            requests, made, Connections(self._address),
-            speed=self._facts.clock_speed, timeout_ms=self._timeout_ms, on_progress=on_progress,
-        )  # fmt: skip
-        samples: list[WorkerSample] = []
-        sampler = LoadSampler(self._workers, loop.clock, samples.append)
         with _no_collections():
+            loop = _OpenLoop(
+                requests, made, Connections(self._address),
+                speed=self._facts.clock_speed, duration_ms=workload.duration_ms,
+                timeout_ms=self._timeout_ms, on_progress=on_progress,
+            )  # fmt: skip
+            samples: list[WorkerSample] = []
+            sampler = LoadSampler(self._workers, loop.clock, samples.append)
             cpu_s, began_s = time.process_time(), time.monotonic()
             async with sampler.running():
                 await loop.run()
             cpu_s, took_s = time.process_time() - cpu_s, time.monotonic() - began_s
-        by_number = {id(flight.outcome.planned): flight.outcome for flight in loop.flights}
+        by_plan = {id(flight.outcome.planned): flight.outcome for flight in loop.flights}
         return Run(
             workload=workload,
             target=self._facts,
-            outcomes=[by_number[id(request)] for request in workload.requests],
+            outcomes=[by_plan[id(request)] for request in workload.requests],
             samples=samples,
             generator_cpu_share=cpu_s / took_s,
             generator_loop_lag_p99_ms=loop.lag_p99_ms,
@@ -113,8 +124,9 @@ class _OpenLoop:
         connections: Connections,
         *,
         speed: float,
+        duration_ms: float,
         timeout_ms: float,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[Counts], None],
     ) -> None:
         self.clock = RunClock(time.monotonic() + LEAD_S + len(requests) * LEAD_S_A_REQUEST, speed)
         self.connections = connections
@@ -124,9 +136,11 @@ class _OpenLoop:
         ]
         self.stopped_at_ms: float | None = None
         self._made = made
+        self._duration_ms = duration_ms
         self._timeout_ms = timeout_ms
         self._on_progress = on_progress
         self._ended = self._ok = self._oldest = 0
+        self._ttfts_ms: list[float] = []
         self._lags_ms = array("f")
         self._over = asyncio.Event()
         self._failure: Exception | None = None
@@ -162,6 +176,8 @@ class _OpenLoop:
         """See Air."""
         self._ended += 1
         self._ok += flight.outcome.end == "ok"
+        if (ttft := ttft_ms(flight.outcome)) is not None:
+            insort(self._ttfts_ms, ttft)
         if self._ended == len(self.flights):
             self._over.set()
 
@@ -194,7 +210,8 @@ class _OpenLoop:
             due_s = max(due_s + HOUSEKEEPING_S, time.monotonic())
             await asyncio.sleep(due_s - time.monotonic())
             now_s = time.monotonic()
-            self._lags_ms.append(max(0.0, now_s - due_s) * 1000)
+            if now_s >= self.clock.start_s:
+                self._lags_ms.append(max(0.0, now_s - due_s) * 1000)
             self._land_late(self.clock.ms(now_s))
             if now_s - told_s >= PROGRESS_S:
                 told_s = now_s
@@ -216,13 +233,16 @@ class _OpenLoop:
 
     def _tell(self) -> None:
         sent = self._pacer.called
+        ended = min(self._ended, sent)
         self._on_progress(
-            Progress(
-                at_ms=self.clock.now_ms(),
-                planned=len(self.flights),
+            Counts(
+                elapsed_ms=max(0.0, self.clock.now_ms()),
+                duration_ms=self._duration_ms,
                 sent=sent,
-                ended=min(self._ended, sent),
+                planned=len(self.flights),
                 ok=self._ok,
+                errors=ended - self._ok,
+                ttft_p95_ms=nearest_rank(self._ttfts_ms, 95) if self._ttfts_ms else None,
             )
         )
 

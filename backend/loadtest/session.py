@@ -1,0 +1,142 @@
+"""One `weir loadtest`: what is drawn, run, summarised and compared, rate after rate."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass, replace
+
+from backend.loadtest.asked import Request
+from backend.loadtest.knee import Knee
+from backend.loadtest.plan import Workload
+from backend.loadtest.progress import Progress
+from backend.loadtest.rate_runs import (
+    Finished,
+    RateRuns,
+    cut_short,
+    guarded,
+    observed_line,
+    run_label,
+)
+from backend.loadtest.rows import RowsCheck
+from backend.loadtest.run import Run
+from backend.loadtest.summarise import summarise
+from backend.loadtest.under_test import UnderTest
+from backend.loadtest.workload import WorkloadError, read_workload
+
+WARMUP_SHARE = 0.2
+WARMUP_S_MAX = 60.0
+
+
+class Interrupted(Exception):
+    """Ctrl-C, before the run under way showed anything."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it."""
+
+    runs: RateRuns
+    interrupted: bool = False
+    failure: str | None = None
+    """Why it ended before its time, where that was not Ctrl-C."""
+
+    @property
+    def complaints(self) -> list[str]:
+        """Why it proves less than it should, a line each; empty where it holds."""
+        differing = [
+            f"{run_label(each.rate_rps, each.run.workload.seed)}: the usage records differ from "
+            f"what the clients were told, {len(each.rows.mismatches)} times"
+            for each in self.runs.finished
+            if each.rows is not None and not each.rows.holds
+        ]
+        return [*([self.failure] if self.failure else []), *self.runs.refusals, *differing]
+
+
+class Session:
+    """Runs what was asked on what is under test."""
+
+    def __init__(self, asked: Request, under_test: UnderTest, progress: Progress) -> None:
+        self._asked = asked
+        self._under_test = under_test
+        self._progress = progress
+        # Prompts of their own for each run: whatever a cache keeps of an earlier one, from this
+        # command or the last, every rate finds a cache that knows none of its prompts.
+        self._salt = secrets.token_hex(4)
+        self._runs = 0
+
+    async def run(self) -> Result:
+        """All of it, or what was done when it ended early."""
+        asked = self._asked
+        seeds = range(asked.workload.seed, asked.workload.seed + asked.seeds)
+        runs = RateRuns(
+            seeds, self._one_run, lambda observed: self._progress.say(observed_line(observed))
+        )
+        try:
+            if asked.search and asked.start_rps is not None:
+                await runs.search(
+                    Knee(
+                        asked.start_rps,
+                        seeds=asked.seeds,
+                        min_rps=asked.from_rps,
+                        max_rps=asked.to_rps,
+                    )
+                )
+            else:
+                await runs.at(asked.rates or (None,))
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+            return Result(runs, interrupted=True)
+        except Interrupted:
+            return Result(runs, interrupted=True)
+        except WorkloadError as error:
+            if not runs.finished:
+                raise
+            return Result(runs, failure=str(error))
+        finally:
+            self._progress.end()
+        return Result(runs, interrupted=any(each.stopped for each in runs.finished))
+
+    async def _one_run(self, rate: float | None, seed: int) -> Finished:
+        workload = read_workload(replace(self._asked.workload, rate_rps=rate, seed=seed))
+        warmup_ms = warmup_ms_of(self._asked, workload)
+        label = run_label(rate, seed)
+        if self._runs and not await self._under_test.settle():
+            self._progress.say(f"{label}: something of the last run is still under way")
+        self._runs += 1
+        self._progress.begin(label)
+        run = await self._under_test.run(
+            workload, f"{self._salt}-{self._runs}", self._progress.show
+        )
+        self._progress.end()
+        if run.stopped_at_ms is not None and run.stopped_at_ms <= warmup_ms:
+            raise Interrupted
+        rows = await self._rows(run, label)
+        run = cut_short(run)
+        summary = guarded(run, summarise(run, self._asked.targets, warmup_ms))
+        return Finished(rate, run, summary, rows)
+
+    async def _rows(self, run: Run, label: str) -> RowsCheck | None:
+        """Whoever pressed Ctrl-C does not wait for books."""
+        if run.stopped_at_ms is not None:
+            return None
+        rows = await self._under_test.rows(run)
+        if rows is not None:
+            run.rows_written = rows.written
+            for line in rows.lines():
+                self._progress.say(f"{label}: {line}")
+        return rows
+
+
+def warmup_ms_of(asked: Request, workload: Workload) -> float:
+    """What is not measured at the start of this schedule, in milliseconds.
+
+    Raises WorkloadError where that is all of it.
+    """
+    if asked.warmup_s is None:
+        return min(workload.duration_ms * WARMUP_SHARE, WARMUP_S_MAX * 1000)
+    if asked.warmup_s * 1000 >= workload.duration_ms:
+        raise WorkloadError(
+            f"a warm-up of {asked.warmup_s:g} s leaves nothing of a schedule of "
+            f"{workload.duration_ms / 1000:g} s"
+        )
+    return asked.warmup_s * 1000
