@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 
 import aiohttp
@@ -78,13 +79,12 @@ class LoadSampler:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _poll(self, session: aiohttp.ClientSession, name: str, url: str) -> None:
-        loop = asyncio.get_running_loop()
-        due_s = loop.time()
+        due_s = self._clock.start_s
         while True:
+            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
             with contextlib.suppress(aiohttp.ClientError, TimeoutError, msgspec.DecodeError):
                 async with session.get(f"{url}/v1/loads") as response:
                     if response.status == 200:
                         body = await response.read()
                         self._take(read_sample(name, self._clock.now_ms(), body))
-            due_s = max(due_s + self._every_s, loop.time())
-            await asyncio.sleep(due_s - loop.time())
+            due_s = max(due_s + self._every_s, time.monotonic())

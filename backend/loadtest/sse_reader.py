@@ -45,11 +45,13 @@ class StreamUsage(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
+    object: str | None = None
     choices: list[_Choice] | None = None
     usage: StreamUsage | None = None
     error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+_NULL = msgspec.Raw(b"null")
 _decoder = msgspec.json.Decoder(_Chunk)
 
 
@@ -98,11 +100,11 @@ class SseReader:
             if payload.strip() != b"[DONE]":
                 self._fail(AnswerError(code="unreadable_event"))
             return
+        if chunk.object == "error" or chunk.error not in (msgspec.UNSET, _NULL):
+            self._fail(read_error(payload))
         self._chunk(chunk, at_ms)
 
     def _chunk(self, chunk: _Chunk, at_ms: float) -> None:
-        if chunk.error is not msgspec.UNSET:
-            self._fail(read_error(b'{"error":' + bytes(chunk.error) + b"}"))
         if chunk.usage is not None:
             self.usage = chunk.usage
         for choice in chunk.choices or ():
