@@ -5,8 +5,9 @@ that its key decides. So prompts share what their segments share, from the first
 one is little more than copying memory. Two keys begin with the same token by accident once in
 billions of pairs, and then differ in the next.
 
-Text counts exactly with the simulated workers' tokenizer (a word is a token). A real tokenizer
-knows nearly all of these words, and needs a few more tokens for each segment's first.
+Text counts exactly with the simulated workers' tokenizer (a word is a token). The words are single
+tokens of a real tokenizer too (all are in SmolLM2's vocabulary), but there a segment's first takes
+up to twelve.
 """
 
 import random
@@ -20,7 +21,7 @@ from backend.loadtest.plan import PlannedRequest, Segment
 _WORDS = re.findall(
     "[a-z]+",
     """
-about above after again alone along among apple apron arrow award basic beach begin below berry
+about above after again alone along among apple arena arrow award basic beach begin below berry
 black blend block board brain brave bread break brick brief bring broad brown brush build cabin
 candy carry catch chain chair chalk charm chart cheap chest chief child civic claim clean clear
 climb clock close cloud coach coast color count cover craft cream cross crowd crown daily dance
@@ -32,7 +33,7 @@ local lucky lunch magic major maple march match maybe metal model money month mo
 movie music night noble noise north novel ocean offer olive orbit order outer owner paint panel
 paper party peace phone photo piano pilot pitch place plain plane plant plate point pound power
 press price pride prime print prize proof proud queen quick quiet radio raise range rapid reach
-ready right river robin rough round route royal rural scale scene scope score sense seven shade
+ready right river roads rough round route royal rural scale scene scope score sense seven shade
 shape share sharp sheet shelf shell shine shirt short sight skill sleep slice small smart smile
 smoke solid solve sound south space spare speak speed spend sport stage stand start state steam
 steel stick still stock stone store storm story study style sugar sweet table taste teach thank

@@ -100,7 +100,7 @@ def read_mooncake(
     times = [row.timestamp for row in rows]
     if _in_buckets(times):
         times = spread_in_buckets(times, _BUCKET_MS, rng)
-    common = _common_lead([row.hash_ids for row in rows])
+    common = _shared_lead([row.hash_ids for row in rows])
     tenant_of: dict[int, int] = {}
     segments: dict[tuple[str, int, int], Segment] = {}
     drafts: list[Draft] = []
@@ -141,7 +141,7 @@ def _rows(path: Path, content: bytes, kind: type[_Row]) -> list[_Row]:
     return rows
 
 
-def _common_lead(prompts: Sequence[Sequence[int]]) -> int:
+def _shared_lead(prompts: Sequence[Sequence[int]]) -> int:
     """How many blocks all prompts begin with; with one prompt there is nothing in common."""
     first = prompts[0]
     lead = len(first) if len(prompts) > 1 else 0
