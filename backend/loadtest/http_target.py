@@ -92,7 +92,7 @@ class HttpTarget:
         )
         with _no_collections():
             loop = _OpenLoop(
-                requests, made, Connections(self._address),
+                requests, made, self._connections(self._address),
                 speed=self._facts.clock_speed, duration_ms=workload.duration_ms,
                 timeout_ms=self._timeout_ms, on_progress=on_progress,
             )  # fmt: skip

@@ -1,6 +1,7 @@
 """The open loop on real sockets: every end, and times that hide nothing."""
 
 import asyncio
+import functools
 import json
 import socket
 import time
@@ -11,11 +12,13 @@ import engine_events as events
 import pytest
 from scripted_http import END, STREAM_HEAD, Act, Step, event, scripted_http, whole
 
+from backend.loadtest import http_target
 from backend.loadtest.generator_guard import send_lags_ms, verdict
 from backend.loadtest.http_connection import Connections, address_of
 from backend.loadtest.http_target import HttpTarget
 from backend.loadtest.plan import PlannedRequest, Segment, Workload
 from backend.loadtest.progress import Counts
+from backend.loadtest.request_bytes import RequestBytes
 from backend.loadtest.run import End, Outcome, Run, TargetFacts
 
 USAGE = json.dumps({"choices": [], "usage": events.counts(5, 2, cached=3)}).encode()
@@ -254,6 +257,36 @@ async def test_what_the_caller_breaks_is_raised() -> None:
         loop = HttpTarget(server.url, TargetFacts("scripted", None), body_of=broken)
         with pytest.raises(RuntimeError, match="of request 0"):
             await loop.run(workload(0.0, 5.0))
+
+
+async def test_a_body_that_breaks_late_is_raised_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made while the run goes on."""
+
+    def broken(request: PlannedRequest) -> bytes:
+        if request.number == 2:
+            raise RuntimeError("of the third")
+        return b"{}"
+
+    monkeypatch.setattr(
+        http_target, "RequestBytes", functools.partial(RequestBytes, ahead_bytes_max=1)
+    )
+    with scripted_http([Act.HANG]) as server:
+        loop = HttpTarget(server.url, TargetFacts("scripted", None), body_of=broken)
+        with pytest.raises(RuntimeError, match="of the third"):
+            await loop.run(workload(0.0, 5.0, 10.0, 60_000.0))
+        assert len(server.arrived) == 2
+
+
+async def test_connections_may_lead_elsewhere() -> None:
+    """Whoever makes them decides where each leads."""
+    with scripted_http(ANSWER) as server:
+        loop = HttpTarget(
+            "http://127.0.0.1:9",
+            TargetFacts("scripted", None),
+            body_of=lambda _: b"{}",
+            connections=lambda _: Connections(address_of(server.url)),
+        )
+        assert [outcome.end for outcome in (await loop.run(workload(0.0))).outcomes] == ["ok"]
 
 
 async def test_nothing_to_send() -> None:
