@@ -32,12 +32,22 @@ class Air(Protocol):
 class Flight:
     """One request, and the receiver of its answer. `outcome` is whole once it has landed."""
 
-    __slots__ = ("_air", "_answer", "_connecting", "_connection", "_reader", "_request", "outcome")
+    __slots__ = (
+        "_air",
+        "_answer",
+        "_connecting",
+        "_connection",
+        "_due_ms",
+        "_reader",
+        "_request",
+        "outcome",
+    )
 
     def __init__(self, outcome: Outcome, air: Air) -> None:
         self.outcome = outcome
         self._air = air
         self._request: bytes | None = None
+        self._due_ms = 0.0
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._reader: SseReader | None = None
@@ -57,6 +67,7 @@ class Flight:
     def send(self, request: bytes) -> None:
         """The bytes are due: hand them to the socket, at once where there is a connection."""
         self._request = request
+        self._due_ms = self._air.clock.now_ms()
         if self._connection is not None and not self._connection.closed:
             self._write(self._connection, request)
         elif self._connecting is None or self._connecting.done():
@@ -84,6 +95,7 @@ class Flight:
         self._connection = connection
         if self._request is not None:
             self._write(connection, self._request)
+            self.outcome.connect_wait_ms = self.outcome.sent_at_ms - self._due_ms
 
     def _fail_unsent(self) -> None:
         now_s = time.monotonic()

@@ -14,11 +14,12 @@ CPU_SHARE_MAX = 0.8
 
 
 def send_lags_ms(run: Run) -> list[float]:
-    """How late each request went out that did, in real milliseconds, sorted."""
+    """How late the generator was with each request that went out, in real milliseconds, sorted.
+    A target that was slow to take a connection is no lateness of the generator's."""
     speed = run.target.clock_speed
     stopped_ms = inf if run.stopped_at_ms is None else run.stopped_at_ms
     return sorted(
-        (outcome.sent_at_ms - outcome.planned.send_at_ms) / speed
+        (outcome.sent_at_ms - outcome.connect_wait_ms - outcome.planned.send_at_ms) / speed
         for outcome in run.outcomes
         if outcome.end != "unreachable" and outcome.planned.send_at_ms <= stopped_ms
     )

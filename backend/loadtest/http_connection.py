@@ -1,8 +1,9 @@
 """Connections for an open loop: as many as it takes, each used again while it is fresh.
 
-Measured on a real socket against aiohttp, 100 streams of 100 events a second: see `AnswerStream`
-for the figures. Each piece of a body costs one callback here, where a response object with a
-reader costs a future and a task switch; and the moment of the write is ours.
+Measured on a real socket, 100 streams of 100 events a second, one core shared with others: 17 µs
+of processor time an event here on uvloop (a sixth of a core) and 34 on asyncio's own loop; with
+aiohttp 30 and 40. Each piece of a body costs one callback, where a response with a reader costs a
+future and a task switch; and the moment of the write is ours. Most of the rest is the system's.
 """
 
 import asyncio

@@ -29,6 +29,9 @@ class Outcome:
     planned: PlannedRequest
     sent_at_ms: float = 0.0
     """When it really went out; latency counts from `planned.send_at_ms` all the same."""
+    connect_wait_ms: float = 0.0
+    """Of that delay, what it waited for a target that was slow to take the connection: the
+    generator was not late by it."""
     first_token_at_ms: float | None = None
     last_token_at_ms: float | None = None
     ended_at_ms: float | None = None

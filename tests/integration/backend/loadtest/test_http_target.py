@@ -14,7 +14,7 @@ from scripted_http import END, STREAM_HEAD, Act, Step, event, scripted_http, who
 
 from backend.loadtest import http_target
 from backend.loadtest.generator_guard import send_lags_ms, verdict
-from backend.loadtest.http_connection import Connections, address_of
+from backend.loadtest.http_connection import Connection, Connections, address_of
 from backend.loadtest.http_target import HttpTarget
 from backend.loadtest.plan import PlannedRequest, Segment, Workload
 from backend.loadtest.progress import Counts
@@ -190,6 +190,24 @@ async def test_no_request_waits_for_another() -> None:
     assert {outcome.end for outcome in run.outcomes} == {"ok"}
     lags = send_lags_ms(run)
     assert median(lags) <= 3
+
+
+async def test_a_target_slow_to_take_connections_is_measured_not_excused() -> None:
+    """What it costs is in the latency, and is not the generator's lag."""
+
+    class Slow(Connections):
+        async def open(self) -> Connection:
+            await asyncio.sleep(0.15)
+            return await super().open()
+
+    with scripted_http(ANSWER) as server:
+        loop = HttpTarget(
+            server.url, TargetFacts("scripted", None), body_of=lambda _: b"{}", connections=Slow
+        )
+        run = await loop.run(workload(*[n * 2.0 for n in range(20)]))
+    assert min(_lag_ms(outcome) for outcome in run.outcomes) >= 95
+    assert all((o.first_token_at_ms or 0) >= o.sent_at_ms for o in run.outcomes)
+    assert median(send_lags_ms(run)) <= 3
 
 
 async def test_connections_are_used_again() -> None:

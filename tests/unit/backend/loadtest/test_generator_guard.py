@@ -67,6 +67,14 @@ def test_what_never_went_out_has_no_lag() -> None:
     assert send_lags_ms(run) == [2.0]
 
 
+def test_a_target_slow_to_take_a_connection_is_no_lag() -> None:
+    """The request went out late, and its latency says so; the generator was in time."""
+    run = lagging(1000.0)
+    run.outcomes[0].connect_wait_ms = 995.0
+    assert send_lags_ms(run) == [5.0]
+    assert verdict(run) is None
+
+
 def test_nothing_sent_is_no_reason() -> None:
     """A run without requests is refused for other reasons than this."""
     assert verdict(run_of([])) is None
