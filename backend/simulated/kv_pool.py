@@ -1,5 +1,6 @@
 """The KV pool: every token slot is free, evictable, locked or private to one running sequence."""
 
+from backend.simulated.flags import EvictionPolicy
 from backend.simulated.place import Place
 from backend.simulated.radix_cache import Node, RadixCache
 from backend.simulated.request import TOKEN_BYTES
@@ -8,10 +9,17 @@ from backend.simulated.request import TOKEN_BYTES
 class KvPool:
     """Hands out slots in whole pages, evicting cached text for them, and takes them back."""
 
-    def __init__(self, size_tokens: int, page_size: int, *, cached: bool) -> None:
+    def __init__(
+        self,
+        size_tokens: int,
+        page_size: int,
+        *,
+        cached: bool,
+        eviction_policy: EvictionPolicy = "lru",
+    ) -> None:
         self.size_tokens = size_tokens // page_size * page_size
         self.page_size = page_size
-        self.cache = RadixCache(page_size)
+        self.cache = RadixCache(page_size, eviction_policy)
         self._cached = cached
         self.private_tokens = 0
         self.evicted_tokens = 0
@@ -74,11 +82,13 @@ class KvPool:
             return
         request = place.request
         ids = place.text(tokens)
-        _, node = self.cache.insert(ids, tokens, request.salt)
+        _, node = self.cache.insert(
+            ids, tokens, request.salt, counted_tokens=place.protected_tokens
+        )
         prompt_tokens = len(request.prompt) // TOKEN_BYTES
         if prompt_tokens < tokens:
             # Split where the prompt ends, so that the output can go without it.
-            self.cache.insert(ids, prompt_tokens, request.salt)
+            self.cache.insert(ids, prompt_tokens, request.salt, counted_tokens=prompt_tokens)
             _, node = self.cache.match(ids, tokens, request.salt)
         self.cache.lock(node)
         if place.node is not None:

@@ -1,20 +1,28 @@
 """Which prefixes the KV cache holds: a radix tree over token ids, apart for each salt.
 
 A node is locked while a running sequence stands on or below it. What no one stands on may be
-evicted, least recently used leaves first, a whole node at a time.
+evicted, leaves first, a whole node at a time, in the order of a policy: least recently used first
+unless another is asked for. The policies are SGLang's (`mem_cache/evict_policy.py`).
 """
 
 import heapq
 from itertools import count
 
+from backend.simulated.flags import EvictionPolicy
 from backend.simulated.request import TOKEN_BYTES
 from backend.simulated.token_ids import shared_tokens
+
+PROTECTED_HITS = 2
+"""Under `slru` text that more than one sequence had goes after all that only one had."""
 
 
 class Node:
     """A piece of cached text and what follows it."""
 
-    __slots__ = ("children", "edge", "key", "locks", "parent", "queued", "tokens", "used_at")
+    __slots__ = (
+        *("children", "created_at", "edge", "hits", "key", "locks", "parent", "queued", "tokens"),
+        "used_at",
+    )
 
     def __init__(self, parent: "Node | None", edge: bytes, key: bytes, used_at: int) -> None:
         self.parent = parent
@@ -23,7 +31,10 @@ class Node:
         self.tokens = len(key) // TOKEN_BYTES
         self.children: dict[bytes, Node] = {}
         self.locks = 0
+        self.created_at = used_at
         self.used_at = used_at
+        self.hits = 0
+        """How many sequences have put this text in, or found it there when they did."""
         self.queued = False
         """Whether it stands in the eviction heap."""
 
@@ -31,15 +42,16 @@ class Node:
 class RadixCache:
     """Counts the tokens it holds; where they lie is not its business."""
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(self, page_size: int, policy: EvictionPolicy = "lru") -> None:
         self._page_size = page_size
+        self._policy = policy
         self._page_bytes = page_size * TOKEN_BYTES
         self._clear()
 
     def _clear(self) -> None:
         self._root = Node(None, b"", b"", 0)
         self._clock = 0
-        self._heap: list[tuple[int, int, Node]] = []
+        self._heap: list[tuple[tuple[int, int], int, Node]] = []
         self._ties = count()
         self.evictable_tokens = 0
         self.locked_tokens = 0
@@ -62,9 +74,12 @@ class RadixCache:
         at, node = self._walk(ids, end, salt)
         return at // TOKEN_BYTES, node
 
-    def insert(self, ids: bytes, tokens: int, salt: bytes) -> tuple[int, Node]:
+    def insert(
+        self, ids: bytes, tokens: int, salt: bytes, *, counted_tokens: int = 0
+    ) -> tuple[int, Node]:
         """Hold the whole pages of the first `tokens`. Returns how many of them were held before,
-        and the node they end at."""
+        and the node they end at. What lies behind `counted_tokens`, which the same sequence put in
+        earlier, counts as hit."""
         end = tokens // self._page_size * self._page_bytes
         at, node = self._walk(ids, end, salt)
         held = at // TOKEN_BYTES
@@ -75,7 +90,15 @@ class RadixCache:
             self.evictable_tokens += leaf.tokens
             self._offer(leaf)
             node = leaf
+        self._count_hits(node, end // TOKEN_BYTES, counted_tokens)
         return held, node
+
+    def _count_hits(self, node: Node, end_tokens: int, counted_tokens: int) -> None:
+        at: Node | None = node
+        while at is not None and end_tokens > counted_tokens:
+            at.hits += 1
+            end_tokens -= at.tokens
+            at = at.parent
 
     def lock(self, node: Node) -> None:
         """Keep it and what leads to it until `unlock`."""
@@ -103,11 +126,11 @@ class RadixCache:
         returns how many went."""
         gone = 0
         while gone < tokens and self._heap:
-            used_at, _, node = heapq.heappop(self._heap)
+            rank, _, node = heapq.heappop(self._heap)
             node.queued = False
             if node.locks or node.children or node.parent is None:
                 continue
-            if node.used_at != used_at:
+            if self._rank(node) != rank:
                 self._offer(node)
                 continue
             parent = node.parent
@@ -147,6 +170,8 @@ class RadixCache:
             raise RuntimeError("a node outside the tree was split")
         cut = tokens * TOKEN_BYTES
         upper = Node(parent, child.edge, child.key[:cut], child.used_at)
+        upper.created_at = self._clock
+        upper.hits = child.hits
         upper.locks = child.locks
         parent.children[child.edge] = upper
         child.parent = upper
@@ -161,4 +186,16 @@ class RadixCache:
         if node.queued or node.locks or node.children or node.parent is None:
             return
         node.queued = True
-        heapq.heappush(self._heap, (node.used_at, next(self._ties), node))
+        heapq.heappush(self._heap, (self._rank(node), next(self._ties), node))
+
+    def _rank(self, node: Node) -> tuple[int, int]:
+        """The lowest goes first."""
+        match self._policy:
+            case "lru":
+                return (0, node.used_at)
+            case "lfu":
+                return (node.hits, node.used_at)
+            case "slru":
+                return (int(node.hits >= PROTECTED_HITS), node.used_at)
+            case "fifo":
+                return (0, node.created_at)

@@ -26,7 +26,10 @@ class Replica:
         self._times = step_times
         self._flags = flags
         self._pool = KvPool(
-            flags.max_total_tokens, flags.page_size, cached=not flags.disable_radix_cache
+            flags.max_total_tokens,
+            flags.page_size,
+            cached=not flags.disable_radix_cache,
+            eviction_policy=flags.radix_eviction_policy,
         )
         self._waiting = WaitingQueue(flags, self._pool)
         self._batch = DecodeBatch(self._pool)
@@ -86,7 +89,7 @@ class Replica:
         self._now_ms = now_ms
         place = self._places.get(request)
         if place is None:
-            return True
+            return all(request is not ended for ended, _ in self._decides_ended)
         if place.waiting:
             self._waiting.remove(place)
         elif self._step is not None:
@@ -147,6 +150,10 @@ class Replica:
         end = StepEnd(ended=self._decides_ended)
         self._decides_ended = []
         pieces, self._pieces = self._pieces, []
+        cut = self._selection.chunked is not None
+        if pieces and (step.sequences or not self._batch or cut):
+            # SGLang forgets that no one fits when the batch becomes another one by this.
+            self._selection.left()
         if step.sequences:
             self._end_decode(end)
         for piece in pieces:

@@ -1,0 +1,146 @@
+"""In which order the queue is served, and who is thrown out of it."""
+
+import pytest
+from simulated_core import Played, played, request, text
+
+from backend.simulated.request import EndReason, SimulatedRequest
+
+
+def in_order(play: Played) -> list[SimulatedRequest]:
+    """Who starts, one at a time."""
+    play.drain()
+    return [r for r, _ in play.ended]
+
+
+def waiting_behind(play: Played, *priorities: int | None) -> list[SimulatedRequest]:
+    play.submit(request(text(9, 9000), 3, priority=100))
+    play.step()
+    queued = [
+        request(text(5, 100 * n), 1, priority=priority) for n, priority in enumerate(priorities, 1)
+    ]
+    play.submit(*queued)
+    return queued
+
+
+@pytest.mark.parametrize(
+    ("flags", "order"),
+    [
+        ({"enable_priority_scheduling": True}, [2, 1, 3, 0]),
+        (
+            {"enable_priority_scheduling": True, "schedule_low_priority_values_first": True},
+            [1, 3, 2, 0],
+        ),
+        ({}, [0, 1, 2, 3]),
+    ],
+)
+def test_better_priorities_go_first(flags: dict[str, object], order: list[int]) -> None:
+    """Higher ones, or lower ones by flag; none at all is the worst; equals in order of arrival."""
+    play = played(max_running_requests=1, disable_priority_preemption=True, **flags)
+    queued = waiting_behind(play, None, 1, 5, 1)
+    assert in_order(play)[1:] == [queued[n] for n in order]
+
+
+def test_a_full_queue_refuses_the_arrival() -> None:
+    """Without priorities always."""
+    play = played(max_running_requests=1, max_queued_requests=2)
+    waiting_behind(play, 1, 2)
+    late = request(text(5, 900), 1, priority=50)
+    assert play.submit(late) == [late]
+    play.drain()
+    assert late not in [r for r, _ in play.ended]
+    assert play.replica.totals.refused == 1
+
+
+@pytest.mark.parametrize(("arrives", "thrown_out"), [(5, 1), (1, None), (0, None), (None, None)])
+def test_a_better_arrival_throws_out_the_least_preferred(
+    arrives: int | None, thrown_out: int | None
+) -> None:
+    """The latest of the worst; only for one strictly better."""
+    play = played(max_running_requests=1, max_queued_requests=3, enable_priority_scheduling=True)
+    queued = waiting_behind(play, 1, 1, 9)
+    late = request(text(5, 900), 1, priority=arrives)
+    assert play.submit(late) == [late if thrown_out is None else queued[thrown_out]]
+
+
+def preemption(arrives: int, **flags: object) -> tuple[Played, SimulatedRequest]:
+    play = played(max_running_requests=2, enable_priority_scheduling=True, **flags)
+    first, second = (
+        request(text(10, 100), 9, priority=0),
+        request(text(10, 200), 9, priority=1, writes=600_000),
+    )
+    play.submit(first, second)
+    play.run(3)
+    play.submit(request(text(10, 300), 2, priority=arrives))
+    play.step()
+    return play, first
+
+
+def test_a_much_better_arrival_takes_the_place_of_the_worst() -> None:
+    """Who waits, is computed again, and ends in full."""
+    play, victim = preemption(11)
+    assert play.kinds[-1] == "prefill"
+    assert (victim.retractions, victim.generated) == (1, 3)
+    assert play.replica.load().waiting == 1
+    assert play.replica.totals.preempted_requests == 1
+    play.drain()
+    assert (victim, EndReason.LENGTH) in play.ended
+    assert victim.generated == 9
+
+
+def test_the_difference_has_to_be_more_than_the_threshold() -> None:
+    """10 is not."""
+    play, victim = preemption(10)
+    assert play.kinds[-1] == "decode"
+    assert victim.retractions == 0
+    play, victim = preemption(10, priority_scheduling_preemption_threshold=9)
+    assert victim.retractions == 1
+
+
+def test_preemption_can_be_switched_off() -> None:
+    """Then the better one waits."""
+    play, victim = preemption(100, disable_priority_preemption=True)
+    assert play.kinds[-1] == "decode"
+    assert victim.retractions == 0
+
+
+def test_the_longest_cached_prefix_goes_first_under_lpm() -> None:
+    """Whoever came first."""
+    play = played(max_running_requests=1, schedule_policy="lpm")
+    play.submit(request(text(50), 3))
+    play.step()
+    little = request(text(40) + text(5, 700), 1)
+    none = request(text(45, 2000), 1)
+    much = request(text(50) + text(9, 800), 1)
+    play.submit(none, little, much)
+    assert in_order(play)[1:] == [much, little, none]
+
+
+def test_of_prompts_with_a_common_beginning_one_goes_first_under_lpm() -> None:
+    """So that the others find it cached: they yield to those that share nothing."""
+    play = played(max_running_requests=1, schedule_policy="lpm")
+    play.submit(request(text(10, 9000), 2))
+    play.step()
+    pioneer = request(text(40) + text(5, 700), 1)
+    follower = request(text(40) + text(5, 800), 1)
+    other = request(text(45, 2000), 1)
+    play.submit(pioneer, follower, other)
+    play.step()
+    play.step()
+    play.submit(request(text(45, 3000), 1))
+    play.drain()
+    assert [r for r, _ in play.ended][1:3] == [pioneer, follower]
+    assert follower.cached_tokens == 40
+
+
+def test_with_more_than_128_waiting_lpm_is_fcfs() -> None:
+    """Matching them all would cost too much."""
+    play = played(max_total_tokens=9000, max_running_requests=1, schedule_policy="lpm")
+    play.submit(request(text(50), 2))
+    play.step()
+    queue = [request(text(4, 1000 + 10 * n), 1) for n in range(128)]
+    matching = request(text(60), 1)
+    play.submit(*queue, matching)
+    play.run(2)
+    assert queue[0].started_ms is not None
+    play.step()
+    assert [r for r, _ in play.ended][2] is matching
