@@ -29,6 +29,7 @@ from backend.sglang_http.engine import (
 )
 from backend.sglang_http.faults import FaultPlan
 from backend.sglang_http.generation import FinishReason, Generation, TokenLogprob
+from backend.sglang_http.latencies import Latencies
 from backend.sglang_http.ledger import Ledger
 from backend.sglang_http.live import LiveSequence, LiveSequences
 from backend.sglang_http.refusals import EngineFailure, engine_broke, queue_full
@@ -70,9 +71,11 @@ class LocalEngine:
             honours=HONOURS,
         )
         self.ready = False
+        self.draining = False
         self.ledger = Ledger()
+        self.latencies = Latencies()
         self.faults: FaultPlan | None = None
-        self._live = LiveSequences(self.ledger)
+        self._live = LiveSequences(self.ledger, self.latencies)
         self._waiting: deque[LocalSequence] = deque()
         self._running: dict[LiveSequence, LocalSequence] = {}
         self._prompting: LocalSequence | None = None
@@ -95,6 +98,16 @@ class LocalEngine:
         self.ready = False
         self.abort("", abort_all=True)
         self._tokenising.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def live_requests(self) -> int:
+        """How many have not ended."""
+        return len(self._live)
+
+    @property
+    def tokens_generated(self) -> int:
+        """Since the start."""
+        return self._throughput.total
 
     async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
         """Apply the model's chat template."""
@@ -159,6 +172,10 @@ class LocalEngine:
             cached_tokens=None,
             gen_throughput=self._throughput.per_second(),
         )
+
+    def published(self) -> Load:
+        """The same: it is live."""
+        return self.load()
 
     def flush_cache(self) -> bool:
         """There is no cache to flush; False where something runs, as SGLang answers."""

@@ -3,6 +3,8 @@
 Structs encode in field order; what SGLang leaves out is UNSET, what it says as null is None.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -119,7 +121,7 @@ class Answer(msgspec.Struct, frozen=True):
     object: str
     created: int
     model: str
-    choices: list[ChatChunkChoice] | list[ChatChoice] | list[TextChoice]
+    choices: Sequence[ChatChunkChoice | TextChoice] | Sequence[ChatChoice | TextChoice]
     usage: WireUsage | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
 
@@ -135,6 +137,19 @@ def encode(answer: Answer) -> bytes:
 def event(answer: Answer) -> bytes:
     """One `data:` event of a stream."""
     return b"data: " + _encoder.encode(answer) + b"\n\n"
+
+
+def usage_tail(usage: Usage, *, cached: bool = True) -> tuple[bytes, bytes]:
+    """What lies before and after the counts of output in an event whose last field is usage, as
+    `%d` of total and output tokens; `cached` False says nothing of the cache."""
+    tokens = usage.cached_tokens if cached else None
+    details = b"null" if tokens is None else b'{"cached_tokens":%d}' % tokens
+    before = b',"usage":{"prompt_tokens":%d,"total_tokens":' % usage.prompt_tokens
+    after = (
+        b',"prompt_tokens_details":%b,"reasoning_tokens":0,"completion_tokens_details":null}}'
+        % details
+    )
+    return before, after
 
 
 def wire_usage(usage: Usage, *, closing_text: bool = False) -> WireUsage:

@@ -1,30 +1,30 @@
 """The HTTP application over an engine."""
 
 import logging
+from typing import Annotated
 
 import msgspec
 from litestar import Litestar, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler, asgi, delete, route
-from litestar.params import FromQuery
+from litestar.params import FromQuery, QueryParameter
 from litestar.types import Receive, Scope, Send
 
-from backend.sglang_http import descriptions, metrics
+from backend.sglang_http import descriptions
 from backend.sglang_http.engine import Engine, Prompt
 from backend.sglang_http.faults import Fault
+from backend.sglang_http.health import is_healthy
+from backend.sglang_http.metrics import Metrics
 from backend.sglang_http.planning import plain_messages
 from backend.sglang_http.refusals import Refused
-from backend.sglang_http.serving import (
-    CompletionEndpoint,
-    plan_chat_body,
-    plan_completion_body,
-)
+from backend.sglang_http.serving import ChatRoute, Endpoint, GenerateRoute, TextRoute
 from backend.sglang_http.wire import AbortBody, TokenizeBody, decode
 
 logger = logging.getLogger(__name__)
 
 Asked = Request[object, object, State]
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 FLUSHED = (
     b"Cache flushed.\nPlease check backend logs for more details. (When there are running or "
     b"waiting requests, the operation will not be performed.)\n"
@@ -33,10 +33,16 @@ FLUSHED = (
 
 def create_app(engine: Engine) -> Litestar:
     """SGLang's HTTP, as a gateway uses it, and Weir's own ledger, over one engine."""
-    handlers = [*_completion_routes(engine), *_description_routes(engine), *_control_routes(engine)]
+    metrics = Metrics(engine)
     return Litestar(
-        route_handlers=handlers,
+        route_handlers=[
+            *_completion_routes(engine),
+            *_description_routes(engine),
+            *_witness_routes(engine, metrics),
+            *_control_routes(engine),
+        ],
         openapi_config=None,
+        before_send=[metrics.count],
         exception_handlers={
             Refused: _refused,
             HTTPException: _http_error,
@@ -46,8 +52,8 @@ def create_app(engine: Engine) -> Litestar:
 
 
 def _completion_routes(engine: Engine) -> list[ASGIRouteHandler]:
-    chat = CompletionEndpoint(engine, plan_chat_body, chat=True)
-    text = CompletionEndpoint(engine, plan_completion_body, chat=False)
+    chat, text = Endpoint(engine, ChatRoute()), Endpoint(engine, TextRoute())
+    own = Endpoint(engine, GenerateRoute())
 
     @asgi("/v1/chat/completions", copy_scope=False)
     async def chat_completions(scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +63,11 @@ def _completion_routes(engine: Engine) -> list[ASGIRouteHandler]:
     async def completions(scope: Scope, receive: Receive, send: Send) -> None:
         await text(scope, receive, send)
 
-    return [chat_completions, completions]
+    @asgi("/generate", copy_scope=False)
+    async def generate(scope: Scope, receive: Receive, send: Send) -> None:
+        await own(scope, receive, send)
+
+    return [chat_completions, completions, *([generate] if engine.info.knows_ids else [])]
 
 
 def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
@@ -66,7 +76,11 @@ def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
         return _json(descriptions.models(engine))
 
     @get("/v1/loads")
-    async def loads() -> Response[bytes]:
+    async def loads(
+        form: Annotated[str, QueryParameter(name="format")] = "json",
+    ) -> Response[bytes]:
+        if form == "prometheus":
+            return Response(descriptions.loads_text(engine), media_type=PROMETHEUS)
         return _json(descriptions.loads(engine))
 
     @get(["/server_info", "/get_server_info"])
@@ -77,21 +91,28 @@ def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
     async def model_info() -> Response[bytes]:
         return _json(descriptions.model_info(engine))
 
-    @get(["/ready", "/health", "/health_generate"])
+    return [models, loads, server_info, model_info]
+
+
+def _witness_routes(engine: Engine, metrics: Metrics) -> list[HTTPRouteHandler]:
+    @get("/ready")
     async def ready() -> Response[bytes]:
-        # SGLang's /health generates a token and takes a second; this one is as instant as /ready,
-        # so that probes never show up in the ledger.
-        return Response(b"", status_code=200 if engine.ready else 503, media_type="text/plain")
+        # Also while it drains, as SGLang's.
+        return _empty(200 if engine.ready else 503)
+
+    @get(["/health", "/health_generate"])
+    async def health() -> Response[bytes]:
+        return _empty(200 if await is_healthy(engine) else 503)
 
     @get("/metrics")
     async def prometheus() -> Response[bytes]:
-        return Response(metrics.render(engine), media_type="text/plain; version=0.0.4")
+        return Response(metrics.render(), media_type=PROMETHEUS)
 
     @get("/weir/ledger")
     async def ledger(since: FromQuery[int] = 0) -> Response[bytes]:
         return _json(engine.ledger.page(since))
 
-    return [models, loads, server_info, model_info, ready, prometheus, ledger]
+    return [ready, health, prometheus, ledger]
 
 
 def _control_routes(engine: Engine) -> list[HTTPRouteHandler]:
@@ -155,6 +176,10 @@ async def _encode(engine: Engine, body: TokenizeBody) -> Prompt:
     if body.prompt is None:
         raise Refused("Either messages or prompt is required.")
     return await engine.encode_text(body.prompt)
+
+
+def _empty(status: int) -> Response[bytes]:
+    return Response(b"", status_code=status, media_type="text/plain")
 
 
 def _json(value: object) -> Response[bytes]:

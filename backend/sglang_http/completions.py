@@ -1,8 +1,6 @@
 """Runs a planned request and writes its answer, whole or streamed."""
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 import msgspec
@@ -21,55 +19,34 @@ from backend.sglang_http.answers import (
     wire_logprobs,
     wire_usage,
 )
+from backend.sglang_http.connection import Connection, ContentWriter
 from backend.sglang_http.engine import Engine
-from backend.sglang_http.faults import EndedEarly, FaultedStream
-from backend.sglang_http.generation import Delta, Finish, Generation, TokenLogprob, Usage
+from backend.sglang_http.faults import EndedEarly
+from backend.sglang_http.generation import Delta, DirectReader, Finish, TokenLogprob, Usage
 from backend.sglang_http.planning import Plan
-from backend.sglang_http.refusals import EngineFailure
+from backend.sglang_http.refusals import EngineFailure, InputTooLong, LateRefusal
+from backend.sglang_http.running import RunningRequest, Write
 
-Write = Callable[[bytes], Awaitable[None]]
 
-
-class Completion:
-    """One HTTP request's sequences, from submission to their end."""
+class Completion(RunningRequest):
+    """A request whose answer has OpenAI's shape."""
 
     def __init__(self, plan: Plan, engine: Engine, *, chat: bool) -> None:
         """Submits all sequences. Raises Refused for a rid that is alive already."""
-        self.plan = plan
-        self._engine = engine
+        super().__init__(plan, engine)
         self._chat = chat
         self._created = int(time.time())
-        self._faulted = FaultedStream(plan.sequences[0].fault)
-        self._generations: list[Generation] = []
-        try:
-            for request in plan.sequences:
-                self._generations.append(engine.submit(request))
-        except BaseException:
-            self.abandon()
-            raise
-
-    @property
-    def rid(self) -> str:
-        """The answer's id: the first sequence's."""
-        return self._generations[0].rid
-
-    def abandon(self) -> None:
-        """Nobody reads any more: stop whatever still runs. By rid, and so by prefix: a client that
-        leaves takes along every request whose rid begins with its own, as in SGLang."""
-        for generation in self._generations:
-            if not generation.ended:
-                self._engine.abort(generation.rid)
 
     async def whole(self) -> bytes:
         """The JSON answer, once everything has ended.
 
         Raises EngineFailure; ConnectionCut and EndedEarly where a fault asks for it.
         """
-        ends: list[Finish | None] = [None] * len(self._generations)
-        texts: list[list[str]] = [[] for _ in self._generations]
-        logprobs: list[list[TokenLogprob]] = [[] for _ in self._generations]
-        async with aclosing(self._deltas()) as deltas:
-            async for index, delta in self._faulted.pass_on(deltas):
+        ends: list[Finish | None] = [None] * len(self.generations)
+        texts: list[list[str]] = [[] for _ in self.generations]
+        logprobs: list[list[TokenLogprob]] = [[] for _ in self.generations]
+        async with aclosing(self.deltas()) as deltas:
+            async for index, delta in self.faulted.pass_on(deltas):
                 texts[index].append(delta.text)
                 logprobs[index].extend(delta.logprobs)
                 ends[index] = delta.finish
@@ -82,23 +59,24 @@ class Completion:
                 created=self._created,
                 model=self.plan.model,
                 choices=self._whole_choices(finishes, ["".join(text) for text in texts], logprobs),
-                usage=msgspec.UNSET if self._faulted.drops_usage else wire_usage(total),
+                usage=msgspec.UNSET if self.faulted.drops_usage else wire_usage(total),
                 metadata=metadata(total.completion_tokens),
             )
         )
 
-    async def stream(self, write: Write) -> None:
-        """Write every event of the stream, errors and the closing `[DONE]` included.
+    async def stream(self, write: Write, connection: Connection | None = None) -> None:
+        """Write every event of the stream, errors and the closing `[DONE]` included; the texts in
+        between straight to `connection`, where there is one.
 
         Raises ConnectionCut where a fault asks for it.
         """
-        usages = [Usage(0, 0, None)] * len(self._generations)
+        usages = [Usage(0, 0, None)] * len(self.generations)
         last_rid = self.rid
         opened: set[int] = set()
         try:
-            async with aclosing(self._deltas()) as deltas:
-                async for index, delta in self._faulted.pass_on(deltas):
-                    last_rid = self._generations[index].rid
+            async with aclosing(self.deltas(self._direct(connection))) as deltas:
+                async for index, delta in self.faulted.pass_on(deltas):
+                    last_rid = self.generations[index].rid
                     usages[index] = delta.usage
                     for payload in self._events(index, delta, first=index not in opened):
                         await write(payload)
@@ -106,13 +84,34 @@ class Completion:
         except EngineFailure as failure:
             body = msgspec.json.encode({"error": failure.event_body()})
             await write(b"data: " + body + b"\n\n")
-            usages = [Usage(0, 0, 0)]
+            usages = self.counted()
         except EndedEarly:
             await write(DONE)
             return
-        if self.plan.include_usage and not self._faulted.drops_usage:
+        if self.plan.include_usage and not self.faulted.drops_usage:
             await write(self._usage_event(last_rid, self._total(usages)))
         await write(DONE)
+
+    def _direct(self, connection: Connection | None) -> DirectReader | None:
+        """What writes the texts of a lone sequence, where nothing has to look at them."""
+        if connection is None or self.faulted.strikes or len(self.generations) > 1:
+            return None
+        if self.plan.sequences[0].sampling.top_logprobs is not None:
+            return None
+        return ContentWriter(
+            connection,
+            self.generations[0],
+            lambda text: self._chunk(0, [self._content(0, text, [])], None),
+            chat=self._chat,
+            continuous_usage=self.plan.continuous_usage,
+        )
+
+    def _content(
+        self, index: int, text: str, logprobs: list[TokenLogprob]
+    ) -> ChatChunkChoice | TextChoice:
+        if not self._chat:
+            return TextChoice(index, text)
+        return ChatChunkChoice(index, ChatDelta(content=text), wire_logprobs(logprobs))
 
     def _events(self, index: int, delta: Delta, *, first: bool) -> list[bytes]:
         usage = self._usage_of(index, delta) if self.plan.continuous_usage else None
@@ -132,9 +131,7 @@ class Completion:
             role = ChatChunkChoice(index, ChatDelta(role="assistant", content=""))
             events.append(self._chunk(index, [role], None))
         if delta.text:
-            content = ChatChunkChoice(
-                index, ChatDelta(content=delta.text), wire_logprobs(delta.logprobs)
-            )
+            content = self._content(index, delta.text, delta.logprobs)
             events.append(self._chunk(index, [content], usage))
         if finish is not None:
             end = ChatChunkChoice(
@@ -147,11 +144,11 @@ class Completion:
         return events
 
     def _chunk(
-        self, index: int, choices: list[ChatChunkChoice] | list[TextChoice], usage: Usage | None
+        self, index: int, choices: list[ChatChunkChoice | TextChoice], usage: Usage | None
     ) -> bytes:
         return event(
             Answer(
-                id=self._generations[index].rid,
+                id=self.generations[index].rid,
                 object="chat.completion.chunk" if self._chat else "text_completion",
                 created=self._created,
                 model=self.plan.model,
@@ -167,7 +164,7 @@ class Completion:
                 object="chat.completion.chunk" if self._chat else "text_completion",
                 created=self._created,
                 model=self.plan.model,
-                choices=list[ChatChunkChoice](),
+                choices=[],
                 usage=wire_usage(usage, closing_text=not self._chat),
             )
         )
@@ -205,35 +202,28 @@ class Completion:
     def _total(self, usages: list[Usage]) -> Usage:
         """Usage of the whole request: each prompt once, every sequence's output."""
         firsts = usages[:: max(1, len(usages) // self.plan.prompts)]
+        completion_tokens = sum(usage.completion_tokens for usage in usages)
+        completion_tokens = max(0, completion_tokens + self.faulted.overcount)
         known = [usage.cached_tokens for usage in firsts if usage.cached_tokens is not None]
         return Usage(
             prompt_tokens=sum(usage.prompt_tokens for usage in firsts),
-            completion_tokens=sum(usage.completion_tokens for usage in usages),
+            completion_tokens=completion_tokens,
             cached_tokens=sum(known) if len(known) == len(firsts) else None,
         )
 
-    async def _deltas(self) -> AsyncGenerator[tuple[int, Delta]]:
-        """What any sequence generates, as it comes, until all have ended."""
-        if len(self._generations) == 1:
-            while True:
-                delta = await self._generations[0].take()
-                yield 0, delta
-                if delta.finish is not None:
-                    return
-        takers = {
-            asyncio.ensure_future(generation.take()): index
-            for index, generation in enumerate(self._generations)
-        }
-        try:
-            while takers:
-                done, _ = await asyncio.wait(takers, return_when=asyncio.FIRST_COMPLETED)
-                for taker in done:
-                    index = takers.pop(taker)
-                    delta = taker.result()
-                    if delta.finish is None:
-                        again = asyncio.ensure_future(self._generations[index].take())
-                        takers[again] = index
-                    yield index, delta
-        finally:
-            for taker in takers:
-                taker.cancel()
+
+def late_refusal(refused: InputTooLong, asked: LateRefusal, *, chat: bool) -> list[bytes]:
+    """The events of a stream whose prompt the scheduler refused, its usage as odd as SGLang's."""
+    error = EngineFailure(refused.message, status=refused.status, event_kind="BAD_REQUEST")
+    events = [b"data: " + msgspec.json.encode({"error": error.event_body()}) + b"\n\n"]
+    if asked.include_usage:
+        answer = Answer(
+            id=asked.rid,
+            object="chat.completion.chunk" if chat else "text_completion",
+            created=int(time.time()),
+            model=asked.model,
+            choices=[],
+            usage=wire_usage(Usage(1, 1, 0), closing_text=not chat),
+        )
+        events.append(event(answer))
+    return [*events, DONE]

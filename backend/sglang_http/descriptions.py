@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from backend.sglang_http.engine import SGLANG_VERSION, Engine
+from backend.sglang_http.engine import SGLANG_VERSION, Engine, Load
 from backend.sglang_http.ledger import now_ms
 
 
@@ -27,6 +29,28 @@ class ModelList(msgspec.Struct, frozen=True):
     data: list[ModelCard]
 
 
+class WireMemory(msgspec.Struct, frozen=True):
+    """`memory`, in SGLang's order."""
+
+    weight_gb: float
+    kv_cache_gb: float
+    graph_gb: float
+    token_capacity: int
+
+
+class Disaggregation(msgspec.Struct, frozen=True):
+    """`disaggregation`: none."""
+
+    mode: str = "null"
+    prefill_bootstrap_queue_reqs: int = 0
+    prefill_inflight_queue_reqs: int = 0
+    decode_prealloc_queue_reqs: int = 0
+    decode_transfer_queue_reqs: int = 0
+    decode_retracted_queue_reqs: int = 0
+    kv_transfer_speed_gb_s: float = 0.0
+    kv_transfer_latency_ms: float = 0.0
+
+
 class Queues(msgspec.Struct, frozen=True):
     """Where requests wait."""
 
@@ -38,7 +62,7 @@ class Queues(msgspec.Struct, frozen=True):
 
 
 class RankLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank's load. It is live; SGLang's own is a snapshot of up to 15 decode steps ago."""
+    """One rank's load. What only a scheduler knows is absent where the engine has none."""
 
     timestamp: float
     dp_rank: int = 0
@@ -48,11 +72,18 @@ class RankLoad(msgspec.Struct, frozen=True, kw_only=True):
     num_used_tokens: int
     num_total_tokens: int
     num_active_tokens: int
+    num_prealloc_ready_tokens: int | UnsetType = UNSET
     max_total_num_tokens: int
     max_running_requests: int
     token_usage: float
     gen_throughput: float
     cache_hit_rate: float
+    utilization: float | UnsetType = UNSET
+    total_prefill_uncached_tokens: int | UnsetType = UNSET
+    total_prefill_busy_us: int | UnsetType = UNSET
+    decode_moments: list[float] | UnsetType | None = UNSET
+    memory: WireMemory | UnsetType = UNSET
+    disaggregation: Disaggregation | UnsetType = UNSET
     queues: Queues
 
 
@@ -83,32 +114,71 @@ def models(engine: Engine) -> ModelList:
 
 
 def loads(engine: Engine) -> Loads:
-    """What runs, waits and is used now."""
-    info, load, totals = engine.info, engine.load(), engine.ledger.totals
-    now = now_ms()
+    """What runs, waits and is used, as the engine published it last."""
     return Loads(
-        timestamp=datetime.fromtimestamp(now / 1000, UTC).isoformat(),
+        timestamp=datetime.fromtimestamp(now_ms() / 1000, UTC).isoformat(),
         version=SGLANG_VERSION,
         accelerator=None,
         num_accelerators=0,
-        weir_engine=info.name,
-        loads=[
-            RankLoad(
-                timestamp=now / 1000,
-                num_running_reqs=load.running,
-                num_waiting_reqs=load.waiting,
-                num_waiting_uncached_tokens=load.waiting_uncached_tokens,
-                num_used_tokens=load.used_tokens,
-                num_total_tokens=load.used_tokens + load.waiting_uncached_tokens,
-                num_active_tokens=load.used_tokens + load.waiting_uncached_tokens,
-                max_total_num_tokens=info.max_total_num_tokens,
-                max_running_requests=info.max_running_requests,
-                token_usage=round(load.used_tokens / info.max_total_num_tokens, 4),
-                gen_throughput=round(load.gen_throughput, 2),
-                cache_hit_rate=round(totals.cached_tokens / max(1, totals.prompt_tokens), 4),
-                queues=Queues(waiting=load.waiting),
-            )
-        ],
+        weir_engine=engine.info.name,
+        loads=[_rank(engine, engine.published())],
+    )
+
+
+def loads_text(engine: Engine) -> bytes:
+    """The same as Prometheus text."""
+    rank = msgspec.to_builtins(_rank(engine, engine.published()))
+    lines: list[str] = []
+    for name, value in rank.items():
+        if name == "dp_rank" or isinstance(value, list) or value is None:
+            continue
+        group = {"disaggregation": "disagg"}.get(name, name)
+        inner = (
+            {f"{group}_{key}": each for key, each in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        for key, each in inner.items():
+            if not isinstance(each, str):
+                full = f"sglang_{key}"
+                lines += [f"# TYPE {full} gauge", f'{full}{{dp_rank="0"}} {each}']
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _rank(engine: Engine, load: Load) -> RankLoad:
+    info, totals, scheduled = engine.info, engine.ledger.totals, load.scheduled
+    total = load.used_tokens + load.waiting_uncached_tokens
+    rank = RankLoad(
+        timestamp=now_ms() / 1000,
+        num_running_reqs=load.running,
+        num_waiting_reqs=load.waiting,
+        num_waiting_uncached_tokens=load.waiting_uncached_tokens,
+        num_used_tokens=load.used_tokens,
+        num_total_tokens=total,
+        num_active_tokens=total,
+        max_total_num_tokens=info.max_total_num_tokens,
+        max_running_requests=info.max_running_requests,
+        token_usage=round(load.used_tokens / info.max_total_num_tokens, 4),
+        gen_throughput=round(load.gen_throughput, 2),
+        cache_hit_rate=round(totals.cached_tokens / max(1, totals.prompt_tokens), 4),
+        queues=Queues(waiting=load.waiting),
+    )
+    if scheduled is None:
+        return rank
+    return replace(
+        rank,
+        timestamp=scheduled.at_s,
+        num_total_tokens=scheduled.active_tokens,
+        num_active_tokens=scheduled.active_tokens,
+        num_prealloc_ready_tokens=0,
+        cache_hit_rate=round(scheduled.cache_hit_rate, 4),
+        utilization=0.0,
+        total_prefill_uncached_tokens=scheduled.prefill_tokens,
+        total_prefill_busy_us=scheduled.prefill_busy_us,
+        decode_moments=list(scheduled.decode_moments) if scheduled.decode_moments[0] else None,
+        memory=WireMemory(0.0, 0.0, 0.0, info.max_total_num_tokens),
+        disaggregation=Disaggregation(),
+        queues=Queues(waiting=load.waiting, retracted=scheduled.retracted),
     )
 
 
@@ -126,8 +196,8 @@ def server_info(engine: Engine) -> dict[str, object]:
         "max_total_num_tokens": info.max_total_num_tokens,
         "max_req_input_len": info.max_req_input_len,
         "page_size": 1,
-        "enable_cache_report": True,
-        # `priority` is taken and changes nothing.
+        "enable_cache_report": info.reports_cache,
+        # Where nothing else is said below, `priority` is taken and changes nothing.
         "enable_priority_scheduling": False,
         "schedule_low_priority_values_first": False,
         "disable_priority_preemption": False,
@@ -141,6 +211,7 @@ def server_info(engine: Engine) -> dict[str, object]:
         "version": SGLANG_VERSION,
         "weir_engine": info.name,
         "weir_engine_description": info.description,
+        **info.settings,
     }
 
 

@@ -1,7 +1,8 @@
 """What an engine is to the HTTP surface."""
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +10,7 @@ import msgspec
 
 from backend.sglang_http.faults import Fault, FaultPlan
 from backend.sglang_http.generation import Generation
+from backend.sglang_http.latencies import Latencies
 from backend.sglang_http.ledger import Ledger
 
 SGLANG_VERSION = "0.5.23"
@@ -46,6 +48,8 @@ class Sampling:
     logit_bias: dict[int, float] | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    min_tokens: int = 0
+    """It does not end by itself before so many."""
     regex: str | None = None
     json_schema: str | None = None
     top_logprobs: int | None = None
@@ -65,6 +69,8 @@ class GenerationRequest:
     priority: int | None = None
     fault: Fault | None = None
     """A failure to show while running it."""
+    arrived_s: float = field(default_factory=time.monotonic)
+    """When its HTTP request arrived, on the monotonic clock."""
 
     @property
     def salt_digest(self) -> bytes:
@@ -90,6 +96,14 @@ class EngineInfo:
     honours: frozenset[str] = frozenset()
     """Request fields beyond the basic ones that this engine carries out. A request that sets
     another one is refused, never served as if it had not."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What else `/server_info` says, under SGLang's names where it has them."""
+    reports_cache: bool = True
+    """Whether answers say how much of a prompt was cached."""
+    leave_poll_s: float = 0.0
+    """A client that waits for a whole answer is seen to have left so often; 0 is at once."""
+    knows_ids: bool = False
+    """Whether it knows its output's token ids, without which there is no `/generate`."""
 
     @property
     def max_req_len(self) -> int:
@@ -103,8 +117,34 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What only an engine with a scheduler of its own can say of its load."""
+
+    at_s: float
+    """When this was so, Unix seconds."""
+    cache_hit_rate: float
+    retracted: int
+    """Requests in the queue that had lost their place."""
+    active_tokens: int
+    """Of running requests, what waits included."""
+    available_tokens: int
+    """Free places of the KV pool."""
+    prefill_tokens: int
+    """Computed so far, without what was cached."""
+    prefill_busy_us: int
+    decode_moments: tuple[float, ...]
+    """Sums over decode steps: 1, sequences, context, sequences squared, sequences times context,
+    tokens generated."""
+    counters: Mapping[str, float] = field(default_factory=dict)
+    """Further counters of `/metrics`: name without prefix and its value."""
+    gauges: Mapping[str, float] = field(default_factory=dict)
+    lag_ms: float = 0.0
+    """How late its steps end, where it is simulated: the most of the last seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
-    """What runs and waits now."""
+    """What runs and waits."""
 
     running: int
     waiting: int
@@ -115,6 +155,7 @@ class Load:
     """Tokens that only the prefix cache holds, evictable; None where the engine does not say."""
     gen_throughput: float
     """Output tokens per second over the last seconds."""
+    scheduled: Scheduled | None = None
 
 
 class Engine(Protocol):
@@ -127,8 +168,22 @@ class Engine(Protocol):
     def ready(self) -> bool:
         """Whether requests are answered now."""
 
+    draining: bool
+    """It is about to end: `/health` says so, requests are answered all the same."""
+
     @property
     def ledger(self) -> Ledger: ...
+
+    @property
+    def latencies(self) -> Latencies: ...
+
+    @property
+    def live_requests(self) -> int:
+        """How many have not ended."""
+
+    @property
+    def tokens_generated(self) -> int:
+        """Since the start."""
 
     @property
     def faults(self) -> FaultPlan | None:
@@ -157,7 +212,11 @@ class Engine(Protocol):
     def abort(self, rid: str, *, abort_all: bool = False) -> None:
         """Stop every live request whose rid starts with `rid`, as SGLang's scheduler matches."""
 
-    def load(self) -> Load: ...
+    def load(self) -> Load:
+        """Now."""
+
+    def published(self) -> Load:
+        """As `/v1/loads` has it, which may lag."""
 
     def flush_cache(self) -> bool:
         """Forget cached prefixes; False where something runs or the engine cannot."""

@@ -1,6 +1,8 @@
 """Failures on command, for the tests of whatever talks to this worker."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
+from math import prod
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,21 +20,30 @@ FaultKind = Literal[
     "queue_full",
     "drop_usage",
     "drop_finish",
+    "reset",
+    "stale_load",
+    "wrong_usage",
 ]
+REPLICA_KINDS = frozenset({"stall", "slow"})
+"""What the whole replica can show, from its arming until it is cleared."""
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One way to fail, for the next `count` requests.
+    """One way to fail, for the next `count` requests, or with `scope` "replica" for all of them.
 
     - `die`: the worker process is killed once the request has `after_tokens` tokens.
     - `die_midstream`: the connection is cut there, without an end.
-    - `stall`: no token comes after them until the request is aborted.
-    - `slow`: each token after them takes `delay_ms` longer.
+    - `stall`: no token comes after them until the request is aborted. Of a replica: no step ends.
+    - `slow`: each token after them takes `delay_ms` longer. Of a replica: every step takes `factor`
+      times as long.
     - `error_500`: HTTP 500 instead of an answer; nothing is generated.
     - `error_event`: an error event in the 200 stream after them (HTTP 500 without a stream).
     - `queue_full`: refused as by a full queue (503, or in a stream 200 and an error event).
     - `drop_usage`: the closing usage is left out.
     - `drop_finish`: after them the stream ends with neither finish reason nor usage.
+    - `reset`: the connection is reset (RST) there.
+    - `wrong_usage`: the closing usage counts `amount` more output tokens than there were.
+    - `stale_load`: /v1/loads keeps its present snapshot for `delay_ms`, whatever is asked for.
     """
 
     kind: FaultKind
@@ -42,6 +53,14 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     delay_ms: Annotated[int, msgspec.Meta(ge=0, le=600_000)] = 1000
     rid_prefix: str = ""
     """Only requests whose rid begins so."""
+    scope: Literal["request", "replica"] = "request"
+    factor: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 2.0
+    amount: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)] = 1
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a kind that the whole replica cannot show."""
+        if self.scope == "replica" and self.kind not in REPLICA_KINDS:
+            raise ValueError("only stall and slow have the scope replica")
 
 
 class FaultPlan:
@@ -49,18 +68,42 @@ class FaultPlan:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Fault, int | None]] = []
+        self.replica: list[Fault] = []
+        """What the whole replica shows."""
+        self.stale_until_s = 0.0
+        """Until when, on the monotonic clock, the load keeps its snapshot."""
+        self.on_change: Callable[[], None] = lambda: None
 
     def add(self, fault: Fault) -> None:
         """Arm it behind those armed before."""
-        self._waiting.append((fault, fault.count))
+        if fault.kind == "stale_load":
+            self.stale_until_s = time.monotonic() + fault.delay_ms / 1000
+        elif fault.scope == "replica":
+            self.replica.append(fault)
+        else:
+            self._waiting.append((fault, fault.count))
+        self.on_change()
 
     def clear(self) -> None:
         """Disarm all of them."""
         self._waiting.clear()
+        self.replica.clear()
+        self.stale_until_s = 0.0
+        self.on_change()
 
     def armed(self) -> list[Fault]:
-        """Faults that still wait for a request."""
-        return [fault for fault, _ in self._waiting]
+        """Faults that still wait for a request, and those of the whole replica."""
+        return [fault for fault, _ in self._waiting] + self.replica
+
+    @property
+    def stalls(self) -> bool:
+        """Whether the whole replica stands still."""
+        return any(fault.kind == "stall" for fault in self.replica)
+
+    @property
+    def slowness(self) -> float:
+        """How many times as long every step takes."""
+        return prod(fault.factor for fault in self.replica if fault.kind == "slow")
 
     def take(self, rid: str) -> Fault | None:
         """The fault that this request shows, used up by it; None mostly."""
@@ -79,6 +122,11 @@ class FaultPlan:
 class ConnectionCut(Exception):
     """The connection is to be closed here, without an end."""
 
+    def __init__(self, *, reset: bool = False) -> None:
+        super().__init__()
+        self.reset = reset
+        """Whether by a reset."""
+
 
 class EndedEarly(Exception):
     """The stream is to end here without a finish reason."""
@@ -95,6 +143,18 @@ class FaultedStream:
         """Whether the closing usage is left out."""
         return self._fault is not None and self._fault.kind == "drop_usage"
 
+    @property
+    def strikes(self) -> bool:
+        """Whether the stream may break off here, so that somebody has to look at every token."""
+        return self._fault is not None
+
+    @property
+    def overcount(self) -> int:
+        """How many output tokens too many the closing usage has."""
+        if self._fault is None or self._fault.kind != "wrong_usage":
+            return 0
+        return self._fault.amount
+
     async def pass_on(
         self, deltas: AsyncIterator[tuple[int, Delta]]
     ) -> AsyncIterator[tuple[int, Delta]]:
@@ -110,8 +170,8 @@ class FaultedStream:
 
 def _strike(fault: Fault) -> None:
     """Fail here, where it is a failure of the HTTP side; the engine shows the others."""
-    if fault.kind == "die_midstream":
-        raise ConnectionCut
+    if fault.kind in ("die_midstream", "reset"):
+        raise ConnectionCut(reset=fault.kind == "reset")
     if fault.kind == "drop_finish":
         raise EndedEarly
     if fault.kind == "error_event":

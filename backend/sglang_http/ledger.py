@@ -13,6 +13,8 @@ from backend.sglang_http.generation import FinishReason, Usage
 
 ENTRIES_MAX = 200_000
 PAGE_MAX = 10_000
+HEALTH_RID_PREFIX = "HEALTH_CHECK"
+"""So begins the id of what `/health` generates."""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -31,6 +33,12 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     ended_at_ms: int
     running_at_start: int | None
     """Sequences running once it had started, itself included."""
+    first_token_ms: int | None = None
+    priority: int | None = None
+    retractions: int = 0
+    """How often it lost its place and was computed again."""
+    health: bool = False
+    """The worker asked itself, for `/health`."""
 
 
 class LedgerPage(msgspec.Struct, frozen=True):
@@ -44,7 +52,7 @@ class LedgerPage(msgspec.Struct, frozen=True):
 
 
 class LedgerTotals(msgspec.Struct):
-    """Sums over everything ever recorded, also what the ring has dropped."""
+    """Sums over everything ever recorded, also what the ring has dropped, but for `/health`."""
 
     requests: int = 0
     aborted: int = 0
@@ -82,8 +90,12 @@ class Ledger:
         queued_at_ms: int,
         started_at_ms: int | None,
         running_at_start: int | None,
+        first_token_ms: int | None = None,
+        priority: int | None = None,
+        retractions: int = 0,
     ) -> None:
         """A sequence ended; `reason` None where the engine broke."""
+        health = rid.startswith(HEALTH_RID_PREFIX)
         self._count += 1
         self._entries.append(
             LedgerEntry(
@@ -96,10 +108,18 @@ class Ledger:
                 started_at_ms=started_at_ms,
                 ended_at_ms=now_ms(),
                 running_at_start=running_at_start,
+                first_token_ms=first_token_ms,
+                priority=priority,
+                retractions=retractions,
+                health=health,
             )
         )
+        if not health:
+            self._sum(usage, aborted=reason is FinishReason.ABORT)
+
+    def _sum(self, usage: Usage, *, aborted: bool) -> None:
         self.totals.requests += 1
-        self.totals.aborted += reason is FinishReason.ABORT
+        self.totals.aborted += aborted
         self.totals.prompt_tokens += usage.prompt_tokens
         self.totals.cached_tokens += usage.cached_tokens or 0
         self.totals.completion_tokens += usage.completion_tokens

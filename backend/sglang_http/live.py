@@ -1,24 +1,27 @@
 """The sequences an engine holds now, by rid, and how each ends: once, and in the ledger."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from time import time_ns
 
 from backend.sglang_http.engine import GenerationRequest
 from backend.sglang_http.generation import Finish, FinishReason, Generation, Usage
-from backend.sglang_http.ledger import Ledger, now_ms
+from backend.sglang_http.latencies import Latencies
+from backend.sglang_http.ledger import HEALTH_RID_PREFIX, Ledger
 from backend.sglang_http.refusals import EngineFailure, Refused
 from backend.sglang_http.stopping import StopScanner
+
+MS = 1_000_000
+"""Nanoseconds in a millisecond."""
 
 
 @dataclass(slots=True, eq=False)
 class LiveSequence:
-    """One submitted request. `started_at_ms` is None until its prompt step begins."""
+    """One submitted request."""
 
     request: GenerationRequest
     generation: Generation
     scanner: StopScanner
-    queued_at_ms: int = field(default_factory=now_ms)
-    started_at_ms: int | None = None
     running_at_start: int | None = None
 
     @property
@@ -30,9 +33,17 @@ class LiveSequence:
 class LiveSequences:
     """All live sequences of an engine."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self, ledger: Ledger, latencies: Latencies | None = None, *, interval: int = 1
+    ) -> None:
+        """`interval`: a stream shows its text once so many tokens are unread."""
         self._ledger = ledger
+        self._latencies = Latencies() if latencies is None else latencies
+        self._interval = interval
         self._by_rid: dict[str, LiveSequence] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_rid)
 
     def __iter__(self) -> Iterator[LiveSequence]:
         return iter(list(self._by_rid.values()))
@@ -41,7 +52,8 @@ class LiveSequences:
         """A new sequence. Raises Refused where its rid is alive already."""
         if request.rid in self._by_rid:
             raise Refused(f"Duplicate request ID detected: {request.rid}")
-        generation = Generation(request.rid, len(request.prompt.tokens))
+        interval = self._interval if request.stream else 1
+        generation = Generation(request.rid, len(request.prompt.tokens), interval=interval)
         sequence = LiveSequence(request, generation, StopScanner(request.sampling.stop))
         self._by_rid[request.rid] = sequence
         return sequence
@@ -55,9 +67,9 @@ class LiveSequences:
             return []
         return [live for known, live in self._by_rid.items() if known.startswith(rid)]
 
-    def start(self, sequence: LiveSequence) -> None:
-        """Its prompt step begins."""
-        sequence.started_at_ms = now_ms()
+    def start(self, sequence: LiveSequence, at_ns: int | None = None) -> None:
+        """Its prompt step begins, or began then (Unix nanoseconds)."""
+        sequence.generation.course.started_ns = time_ns() if at_ns is None else at_ns
         sequence.running_at_start = self._ledger.started()
 
     def end(
@@ -74,17 +86,17 @@ class LiveSequences:
             return
         if usage is None:
             # Nothing was computed for what never left the queue.
-            started = sequence.started_at_ms is not None
+            started = sequence.generation.course.started_ns is not None
             usage = sequence.generation.usage if started else Usage(0, 0, 0)
-        self._forget(sequence, usage, reason)
         sequence.generation.finish(Finish(reason, usage, matched_stop))
+        self._forget(sequence, usage, reason)
 
     def fail(self, sequence: LiveSequence, failure: EngineFailure) -> None:
         """The engine broke on it."""
         if sequence.generation.ended:
             return
-        self._forget(sequence, sequence.generation.usage, None)
         sequence.generation.fail(failure)
+        self._forget(sequence, sequence.generation.usage, None)
 
     def reject(self, sequence: LiveSequence, failure: EngineFailure) -> None:
         """It was never taken: no entry in the ledger."""
@@ -93,11 +105,21 @@ class LiveSequences:
 
     def _forget(self, sequence: LiveSequence, usage: Usage, reason: FinishReason | None) -> None:
         del self._by_rid[sequence.request.rid]
+        course = sequence.generation.course
+        if not sequence.request.rid.startswith(HEALTH_RID_PREFIX):
+            self._latencies.note(course)
         self._ledger.record(
             sequence.request.rid,
             usage,
             reason,
-            queued_at_ms=sequence.queued_at_ms,
-            started_at_ms=sequence.started_at_ms,
+            queued_at_ms=course.queued_ns // MS,
+            started_at_ms=_ms(course.started_ns),
             running_at_start=sequence.running_at_start,
+            first_token_ms=_ms(course.first_token_ns),
+            priority=sequence.request.priority,
+            retractions=course.retractions,
         )
+
+
+def _ms(instant_ns: int | None) -> int | None:
+    return None if instant_ns is None else instant_ns // MS

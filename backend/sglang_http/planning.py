@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backend.sglang_http.engine import Engine, EngineInfo, GenerationRequest, Message, Prompt
-from backend.sglang_http.refusals import Refused
+from backend.sglang_http.refusals import InputTooLong, LateRefusal, Refused
 from backend.sglang_http.sampling import read_sampling, refuse_unsupported
 from backend.sglang_http.wire import ChatBody, ChatMessage, CompletionBody, SharedFields
 
@@ -23,6 +23,8 @@ class Plan:
     stream: bool
     include_usage: bool
     continuous_usage: bool
+    listed: bool = False
+    """Whether the answer is a list, where that is not told by its shape."""
 
 
 async def plan_chat(body: ChatBody, engine: Engine) -> Plan:
@@ -43,7 +45,7 @@ async def plan_chat(body: ChatBody, engine: Engine) -> Plan:
             f"This model supports at most {context} completion tokens."
         )
     top_logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    return _plan(body, [prompt], asked, engine, top_logprobs)
+    return plan_sequences(body, [prompt], asked, engine, top_logprobs)
 
 
 async def plan_completion(body: CompletionBody, engine: Engine) -> Plan:
@@ -52,7 +54,7 @@ async def plan_completion(body: CompletionBody, engine: Engine) -> Plan:
     refuse_unsupported(body, engine.info.honours - {"logprobs"})
     prompts = await _encode_prompts(body.prompt, engine)
     asked = COMPLETION_MAX_TOKENS_DEFAULT if body.max_tokens is None else body.max_tokens
-    return _plan(body, prompts, asked, engine, None)
+    return plan_sequences(body, prompts, asked, engine, None)
 
 
 def plain_messages(messages: Sequence[ChatMessage]) -> list[Message]:
@@ -83,37 +85,44 @@ async def _encode_prompts(
     if not prompt:
         raise Refused("Prompt cannot be empty.")
     if all(isinstance(item, int) for item in prompt):
-        return [_decode_ids([item for item in prompt if isinstance(item, int)], engine)]
+        return [decode_ids([item for item in prompt if isinstance(item, int)], engine)]
     prompts = []
     for item in prompt:
         if isinstance(item, str):
             prompts.append(await engine.encode_text(item))
         elif isinstance(item, list):
-            prompts.append(_decode_ids(item, engine))
+            prompts.append(decode_ids(item, engine))
         else:
             raise Refused("A prompt list holds either texts or token ids.")
     return prompts
 
 
-def _decode_ids(tokens: list[int], engine: Engine) -> Prompt:
+def decode_ids(tokens: list[int], engine: Engine) -> Prompt:
+    """A prompt of token ids. Raises Refused where the engine does not take them."""
     decoded = engine.decode(tokens)
     if decoded is None:
         raise Refused("Prompts as token ids are not supported by this worker.")
     return decoded
 
 
-def _plan(
+def plan_sequences(
     body: SharedFields,
     prompts: list[Prompt],
     asked: int | None,
     engine: Engine,
     top_logprobs: int | None,
 ) -> Plan:
+    """A plan of these prompts, `asked` tokens at most each. Raises Refused."""
     choices = 1 if body.n is None else body.n
     single = choices == 1 and len(prompts) == 1
     sequences = []
     for prompt in prompts:
-        limit = _max_tokens(len(prompt.tokens), asked, engine.info)
+        try:
+            limit = _max_tokens(len(prompt.tokens), asked, engine.info)
+        except InputTooLong as error:
+            if body.stream:
+                error.in_stream = _late_refusal(body)
+            raise
         sampling = read_sampling(body, limit, top_logprobs, engine.info.sampling_defaults)
         for _ in range(choices):
             request = GenerationRequest(
@@ -129,15 +138,22 @@ def _plan(
             if reason is not None:
                 raise Refused(reason)
             sequences.append(request)
-    options = body.stream_options
     return Plan(
         sequences=sequences,
         prompts=len(prompts),
         model=body.model,
         stream=bool(body.stream),
-        include_usage=bool(options and options.include_usage),
-        continuous_usage=bool(options and options.continuous_usage_stats),
+        include_usage=_includes_usage(body),
+        continuous_usage=bool(body.stream_options and body.stream_options.continuous_usage_stats),
     )
+
+
+def _includes_usage(body: SharedFields) -> bool:
+    return bool(body.stream_options and body.stream_options.include_usage)
+
+
+def _late_refusal(body: SharedFields) -> LateRefusal:
+    return LateRefusal(body.rid or uuid.uuid4().hex, body.model, _includes_usage(body))
 
 
 def _max_tokens(prompt_tokens: int, asked: int | None, info: EngineInfo) -> int:
@@ -150,7 +166,7 @@ def _max_tokens(prompt_tokens: int, asked: int | None, info: EngineInfo) -> int:
             f"({context} tokens)."
         )
     if prompt_tokens >= info.max_req_input_len:
-        raise Refused(
+        raise InputTooLong(
             f"Input length ({prompt_tokens} tokens) exceeds the maximum allowed length "
             f"({info.max_req_input_len} tokens). Use a shorter input or enable "
             "--allow-auto-truncate."

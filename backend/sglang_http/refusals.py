@@ -32,6 +32,22 @@ class Refused(Exception):
         )
 
 
+class InputTooLong(Refused):
+    """A prompt within the context that the KV pool cannot hold. SGLang finds it in the scheduler,
+    after a stream's 200."""
+
+    in_stream: "LateRefusal | None" = None
+    """How a stream says it, where the request asked for one."""
+
+
+class LateRefusal(msgspec.Struct, frozen=True):
+    """What a stream's refusal needs to know of its request."""
+
+    rid: str
+    model: str
+    include_usage: bool
+
+
 class EngineFailure(Exception):
     """A request that the engine gave up after taking it: queue full, broken step.
 
@@ -56,6 +72,25 @@ class EngineFailure(Exception):
 def queue_full() -> EngineFailure:
     """The engine's queue limit is reached."""
     return EngineFailure("The request queue is full.", status=503, event_kind="SERVICE_UNAVAILABLE")
+
+
+def thrown_out() -> EngineFailure:
+    """A request of better priority took its place in the queue."""
+    return EngineFailure(
+        "The request is aborted by a higher priority request.",
+        status=503,
+        event_kind="SERVICE_UNAVAILABLE",
+    )
+
+
+def out_of_memory() -> EngineFailure:
+    """The KV pool does not hold it even alone."""
+    return EngineFailure(
+        "Out of memory even after retracting all other requests in the decode batch. "
+        "Aborting the last request.",
+        status=500,
+        event_kind="INTERNAL_SERVER_ERROR",
+    )
 
 
 def engine_broke() -> EngineFailure:

@@ -45,6 +45,7 @@ def read_sampling(
         logit_bias=_logit_bias(body.logit_bias),
         stop=stop,
         ignore_eos=bool(body.ignore_eos),
+        min_tokens=_min_tokens(body.min_tokens, max_tokens),
         regex=regex,
         json_schema=schema,
         top_logprobs=top_logprobs,
@@ -66,6 +67,14 @@ def _check_range(
     if not inside:
         noun = "a non-negative finite number" if wording == "non-negative finite" else wording
         raise Refused(f"{name} must be {noun}, got {value}.")
+
+
+def _min_tokens(asked: int | None, max_tokens: int) -> int:
+    if asked is None:
+        return 0
+    if not 0 <= asked <= max_tokens:
+        raise Refused(f"min_new_tokens must be in [0, max_new_tokens({max_tokens})], got {asked}.")
+    return asked
 
 
 def _logit_bias(raw: dict[str, float] | None) -> dict[int, float] | None:

@@ -1,4 +1,4 @@
-"""Runs an engine behind HTTP until it is told to stop."""
+"""Runs engines behind HTTP until they are told to stop."""
 
 import asyncio
 import contextlib
@@ -6,40 +6,51 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from backend.sglang_http.app import create_app
-from backend.sglang_http.engine import Engine
+from backend.sglang_http.connection import EXTENSION, Connection
+from backend.sglang_http.engine import Engine, EngineUnavailable
 
 logger = logging.getLogger(__name__)
 CONNECTION_BACKLOG = 4096
+DRAIN_POLL_S = 0.02
 
 
 class PortUnavailable(OSError):
     """The address cannot be listened on."""
 
 
+class WorkerProtocol(HttpToolsProtocol):
+    """Shows each request's connection to the application, as an ASGI extension."""
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self.scope["extensions"] = {EXTENSION: Connection(self.transport, self.flow)}  # type: ignore[dict-item] # our own extension
+
+
 class WorkerServer(uvicorn.Server):
-    """uvicorn, but SIGTERM and SIGINT only ask it to finish: exit status 0 after the grace time."""
+    """uvicorn whose signals are handled by `serve`, for all servers of the process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Install handlers that begin the graceful stop; a second signal forces it."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ask_to_exit)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+        """Nothing."""
+        yield
 
-    def _ask_to_exit(self) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True
+
+@dataclass(slots=True)
+class Worker:
+    """An engine, the socket that it answers on, and what to call when it serves."""
+
+    engine: Engine
+    bound: socket.socket
+    announce: Callable[[], None]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -54,51 +65,90 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def serve(
-    engine: Engine,
-    bound: socket.socket,
-    *,
-    grace_ms: int,
-    announce: Callable[[], None],
-) -> None:
-    """Answer on `bound` at once, 503 on /ready until the engine is up, then call `announce`.
+async def serve(workers: Sequence[Worker], *, grace_ms: int) -> None:
+    """Answer at once on every socket, 503 on /ready until its engine is up, then announce it.
 
-    Returns after SIGTERM or SIGINT, once running answers have ended or `grace_ms` has passed.
-    Raises EngineUnavailable where the engine does not come up.
+    After SIGTERM or SIGINT /health is 503, requests are taken all the same, as SGLang does, and
+    this returns once nothing runs any more or `grace_ms` has passed; a second signal does not wait.
+    Raises EngineUnavailable where an engine does not come up.
     """
     _raise_file_limit()
-    config = uvicorn.Config(
+    loop = asyncio.get_running_loop()
+    asked, hurry = asyncio.Event(), asyncio.Event()
+
+    def ask() -> None:
+        (hurry if asked.is_set() else asked).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for worker in workers:
+                group.create_task(_serve_one(worker, grace_ms, asked, hurry))
+    except* (EngineUnavailable, SystemExit) as failures:
+        raise _first(failures) from None
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def run(workers: Sequence[Worker], *, grace_ms: int) -> None:
+    """`serve` in an event loop of its own."""
+    uvloop.run(serve(workers, grace_ms=grace_ms))
+
+
+async def _serve_one(
+    worker: Worker, grace_ms: int, asked: asyncio.Event, hurry: asyncio.Event
+) -> None:
+    engine = worker.engine
+    server = WorkerServer(_config(engine))
+    serving = asyncio.create_task(server.serve(sockets=[worker.bound]))
+    starting = asyncio.create_task(engine.start())
+    ending = asyncio.create_task(asked.wait())
+    try:
+        await asyncio.wait({serving, starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            worker.announce()
+        await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        engine.draining = True
+        await _drain(engine, grace_ms, hurry)
+    finally:
+        server.force_exit = hurry.is_set()
+        server.should_exit = True
+        starting.cancel()
+        ending.cancel()
+        await asyncio.gather(serving, starting, ending, return_exceptions=True)
+        await engine.stop()
+
+
+async def _drain(engine: Engine, grace_ms: int, hurry: asyncio.Event) -> None:
+    """Return once nothing runs any more, `grace_ms` has passed, or nobody wants to wait."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(grace_ms / 1000):
+            while engine.live_requests and not hurry.is_set():  # noqa: ASYNC110 # once in a life
+                await asyncio.sleep(DRAIN_POLL_S)
+
+
+def _config(engine: Engine) -> uvicorn.Config:
+    return uvicorn.Config(
         create_app(engine),
-        http="httptools",
+        http=WorkerProtocol,
         ws="none",
         lifespan="on",
         access_log=False,
         log_level="warning",
         backlog=CONNECTION_BACKLOG,
-        timeout_graceful_shutdown=max(1, grace_ms // 1000),
+        # The grace time has passed by then: only what is on its way is waited for.
+        timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
     )
-    server = WorkerServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[bound]))
-    starting = asyncio.create_task(engine.start())
-    try:
-        await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-            announce()
-        await serving
-    finally:
-        server.should_exit = True
-        starting.cancel()
-        await asyncio.gather(serving, starting, return_exceptions=True)
-        await engine.stop()
 
 
-def run(
-    engine: Engine, bound: socket.socket, *, grace_ms: int, announce: Callable[[], None]
-) -> None:
-    """`serve` in an event loop of its own."""
-    uvloop.run(serve(engine, bound, grace_ms=grace_ms, announce=announce))
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    while isinstance(group.exceptions[0], BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group.exceptions[0]
 
 
 def _raise_file_limit() -> None:

@@ -10,9 +10,12 @@ class Throughput:
 
     def __init__(self) -> None:
         self._cells: dict[int, int] = {}
+        self.total = 0
+        """All tokens so far."""
 
     def add(self, tokens: int) -> None:
         """So many tokens were generated now."""
+        self.total += tokens
         second = int(time.monotonic())
         self._cells[second] = self._cells.get(second, 0) + tokens
         if len(self._cells) > 2 * WINDOW_S:

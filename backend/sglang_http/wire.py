@@ -105,6 +105,52 @@ class CompletionBody(SharedFields, frozen=True, kw_only=True):
     best_of: Count | None = None
 
 
+class GenerateSampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`sampling_params` of POST /generate, in SGLang's order: its refusal lists them."""
+
+    max_new_tokens: Count | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[Count] | None = None
+    stop_regex: object = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: Count | None = None
+    min_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    min_new_tokens: Count | None = 0
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = 1
+    json_schema: str | None = None
+    regex: str | None = None
+    ebnf: object = None
+    structural_tag: object = None
+    ignore_eos: bool | None = False
+    skip_special_tokens: bool | None = True
+    spaces_between_special_tokens: bool | None = True
+    no_stop_trim: bool | None = False
+    stream_interval: object = None
+    logit_bias: dict[str, float] | None = None
+    sampling_seed: Count | None = None
+    custom_params: object = None
+    beam_width: object = None
+    watermark: object = None
+    choice: object = None
+
+
+class GenerateBody(msgspec.Struct, frozen=True, kw_only=True):
+    """POST /generate."""
+
+    text: str | list[str] | None = None
+    input_ids: list[int | list[int]] | None = None
+    sampling_params: msgspec.Raw = msgspec.Raw(b"null")
+    rid: str | list[str] | None = None
+    stream: bool | None = False
+    priority: Count | None = None
+    cache_salt: str | None = None
+    return_logprob: bool | None = False
+
+
 class TokenizeBody(msgspec.Struct, frozen=True):
     """POST /v1/tokenize: a chat, or plain text."""
 

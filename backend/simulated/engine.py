@@ -1,72 +1,89 @@
-"""The simulated engine: one step loop computes prompts and decodes the whole batch, in real time.
-
-It keeps the order of things of a continuously batching engine (queue, prompt step, decode steps,
-prefix cache, KV pool) and none of its arithmetic. KV memory is reserved for a request's whole
-maximum when it starts, so nothing is ever retracted.
-"""
+"""The simulated engine: requests into the scheduler, and its tokens out of it."""
 
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Sequence
 
 from backend.sglang_http.engine import EngineInfo, GenerationRequest, Load, Message, Prompt
 from backend.sglang_http.faults import FaultPlan
 from backend.sglang_http.generation import FinishReason, Generation
+from backend.sglang_http.latencies import Latencies
 from backend.sglang_http.ledger import Ledger
 from backend.sglang_http.live import LiveSequences
-from backend.sglang_http.refusals import Refused, queue_full
+from backend.sglang_http.refusals import Refused, queue_full, thrown_out
 from backend.sglang_http.throughput import Throughput
 from backend.simulated import vocabulary
-from backend.simulated.prefix_cache import PrefixCache
+from backend.simulated.arrivals import Arrivals
+from backend.simulated.clock import Clock
+from backend.simulated.delivery import Delivery
+from backend.simulated.replica import Replica
+from backend.simulated.request import EndReason, SimulatedRequest
 from backend.simulated.sequence import SimulatedSequence, simulated_sequence
 from backend.simulated.settings import SimulatedSettings
+from backend.simulated.snapshots import Snapshots
+from backend.simulated.stepping import Stepper
 
-HONOURS = frozenset({"seed", "ignore_eos", "top_k", "min_p", "continue_final_message"})
+HONOURS = frozenset(
+    {"seed", "ignore_eos", "top_k", "min_p", "min_tokens", "continue_final_message"}
+)
+LEAVE_POLL_S = 4.0
+"""How often SGLang looks whether who waits for a whole answer is still there."""
 
 
 class SimulatedEngine:
-    """Implements `sglang_http.engine.Engine` without a model."""
+    """Implements `sglang_http.engine.Engine` without a model, over one replica of its own."""
 
     def __init__(self, settings: SimulatedSettings) -> None:
         self._settings = settings
-        self.info = EngineInfo(
-            name="simulated",
-            description="simulated worker: no model, every figure is simulated",
-            model=settings.model,
-            model_path="simulated",
-            context_tokens=settings.context_tokens,
-            max_running_requests=settings.max_running_requests,
-            max_queued_requests=settings.max_queued_requests,
-            max_total_num_tokens=settings.kv_tokens,
-            honours=HONOURS,
-        )
+        self.info = _info(settings)
         self.ready = False
+        self.draining = False
         self.ledger = Ledger()
         self.faults = FaultPlan()
-        self._live = LiveSequences(self.ledger)
-        self._waiting: deque[SimulatedSequence] = deque()
-        self._running: list[SimulatedSequence] = []
-        self._reserved_tokens = 0
-        self._cache = PrefixCache(settings.kv_tokens)
+        self.latencies = Latencies(settings.speed)
+        self.replica = Replica(settings.profile.step, settings.flags)
+        """The scheduler; its totals are what it has computed."""
+        self._clock = Clock(settings.speed)
+        self._arrivals = Arrivals()
         self._throughput = Throughput()
-        self._work = asyncio.Event()
+        self._live = LiveSequences(self.ledger, self.latencies, interval=settings.stream_interval)
+        self._delivery = Delivery(self.replica, self._live, self.ledger, self._throughput)
+        self._stepper = Stepper(
+            self.replica, self._clock, self._arrivals, self.faults, self._step_ended
+        )
+        self._stepper.let_in = self._let_in
+        self._stepper.began = self._note_started
+        self._snapshots = Snapshots(self.replica, self.info, self._stepper)
+        self._waiting: dict[SimulatedRequest, SimulatedSequence] = {}
+        self.faults.on_change = self._stepper.wake
         self._loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to step."""
-        self._loop = asyncio.create_task(self._step_forever(), name="simulated-steps")
+        """Begin to serve, after the start-up that was asked for."""
+        await asyncio.sleep(self._settings.start_up_ms / 1000 / self._settings.speed)
+        self._loop = asyncio.create_task(self._stepper.run(), name="simulated-steps")
         self.ready = True
 
     async def stop(self) -> None:
         """Abort everything and stop stepping."""
         self.ready = False
-        self.abort("", abort_all=True)
         if self._loop is not None:
             self._loop.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._loop
+        for live in self._live:
+            self._live.end(live, FinishReason.ABORT)
+
+    @property
+    def live_requests(self) -> int:
+        """How many have not ended."""
+        return len(self._live)
+
+    @property
+    def tokens_generated(self) -> int:
+        """Since the start."""
+        return self._throughput.total
 
     async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
         """Apply the simulated chat template."""
@@ -83,144 +100,100 @@ class SimulatedEngine:
         return Prompt("", tuple(tokens))
 
     def refuse(self, request: GenerationRequest) -> str | None:
-        """A prompt that the KV pool can never hold is refused; a maximum beyond it is clamped."""
-        prompt, pool = len(request.prompt.tokens), self._settings.kv_tokens
-        if prompt >= pool:
-            return (
-                f"Input length ({prompt} tokens) exceeds the maximum allowed length "
-                f"({pool - 1} tokens)."
-            )
-        return None
+        """Only a prompt without a token."""
+        return None if request.prompt.tokens else "Prompt cannot be empty."
 
     def submit(self, request: GenerationRequest) -> Generation:
-        """Queue it; the next step may take it. Raises Refused for a rid that is alive."""
+        """Let it into the front end, and a little later into the queue. Raises Refused for a rid
+        that is alive."""
         live = self._live.add(request)
-        limit = self._settings.max_queued_requests
-        full = limit is not None and len(self._waiting) >= limit
-        if full or (request.fault is not None and request.fault.kind == "queue_full"):
+        if request.fault is not None and request.fault.kind == "queue_full":
             self._live.reject(live, queue_full())
-        else:
-            self._waiting.append(simulated_sequence(live, self._settings))
-            self._work.set()
+            return live.generation
+        due_ms = self._clock.of(request.arrived_s) + self._settings.profile.front_end_ms
+        self._arrivals.add(due_ms, simulated_sequence(live, self._settings))
+        self._stepper.wake()
         return live.generation
 
     def abort(self, rid: str, *, abort_all: bool = False) -> None:
-        """Stop at once every sequence whose rid starts with `rid`."""
+        """Stop every sequence whose rid starts with `rid`: what waits at once, what runs with the
+        step in flight."""
         aborted = {id(live) for live in self._live.matching(rid, abort_all=abort_all)}
         if not aborted:
             return
-        for sequence in [each for each in self._running if id(each.live) in aborted]:
-            self._leave(sequence, FinishReason.ABORT)
-        for sequence in [each for each in self._waiting if id(each.live) in aborted]:
-            self._waiting.remove(sequence)
+        for sequence in self._arrivals.remove(aborted):
             self._live.end(sequence.live, FinishReason.ABORT)
+        now_ms = self._clock.now_ms()
+        for sequence in self._delivery.of(aborted):
+            if self._delivery.abort(sequence, now_ms):
+                self._waiting.pop(sequence.request, None)
+        self._stepper.wake()
 
     def load(self) -> Load:
-        """What runs and waits now."""
-        return Load(
-            running=len(self._running),
-            waiting=len(self._waiting),
-            waiting_uncached_tokens=sum(len(w.live.request.prompt.tokens) for w in self._waiting),
-            used_tokens=sum(sequence.live.held_tokens for sequence in self._running),
-            cached_tokens=len(self._cache),
-            gen_throughput=self._throughput.per_second(),
-        )
+        """Now."""
+        return self._snapshots.live(self._delivery.stalled)
+
+    def published(self) -> Load:
+        """The replica's last snapshot, or an older one where a fault keeps it."""
+        stale = time.monotonic() < self.faults.stale_until_s
+        return self._snapshots.published(self._delivery.stalled, keep=stale)
 
     def flush_cache(self) -> bool:
         """Forget cached prefixes, unless something runs or waits."""
-        if self._running or self._waiting:
-            return False
-        self._cache.clear()
-        return True
+        return not len(self._live) and self.replica.flush_cache()
 
-    async def _step_forever(self) -> None:
-        due = time.monotonic()
-        while True:
-            if not (self._running or self._waiting):
-                self._work.clear()
-                await self._work.wait()
-                due = time.monotonic()
-            self._admit()
-            decoding = [sequence for sequence in self._running if not sequence.prompt_left]
-            computed, prefilled = self._prefill()
-            due = max(due, time.monotonic() - 0.1) + self._step_us(computed, len(decoding)) / 1e6
-            # Also a step that is late yields, or the HTTP side would starve.
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            for sequence in decoding + prefilled:
-                if not sequence.live.generation.ended:
-                    self._generate(sequence)
-
-    def _step_us(self, prompt_tokens: int, decoding: int) -> int:
-        settings = self._settings
-        decode_us = settings.step_base_us + settings.step_us_per_sequence * decoding
-        return (
-            prompt_tokens * settings.prefill_us_per_token + (decode_us if decoding else 0) or 1000
-        )
-
-    def _admit(self) -> None:
-        """Start waiting sequences in order while there are places and KV memory for them."""
-        while self._waiting and len(self._running) < self._settings.max_running_requests:
-            sequence = self._waiting[0]
-            if self._reserved_tokens + sequence.reserved_tokens > self._settings.kv_tokens:
-                return
-            self._waiting.popleft()
-            self._reserved_tokens += sequence.reserved_tokens
-            self._running.append(sequence)
-            self._live.start(sequence.live)
-            request = sequence.live.request
-            cached = self._cache.match(request.salt_digest, request.prompt.tokens)
-            sequence.live.generation.cached_tokens = cached
-            sequence.prompt_left = max(1, len(request.prompt.tokens) - cached)
-
-    def _prefill(self) -> tuple[int, list[SimulatedSequence]]:
-        """Compute prompts in order up to the chunk size. Returns how many tokens that is, and the
-        sequences whose prompt is complete with it."""
-        left = self._settings.prefill_chunk_tokens
-        complete = []
-        for sequence in self._running:
-            taken = min(left, sequence.prompt_left)
-            if not taken:
-                continue
-            sequence.prompt_left -= taken
-            left -= taken
-            if not sequence.prompt_left:
-                complete.append(sequence)
-                request = sequence.live.request
-                self._cache.insert(request.salt_digest, request.prompt.tokens)
-        self._cache.shrink(self._settings.kv_tokens - self._reserved_tokens)
-        return self._settings.prefill_chunk_tokens - left, complete
-
-    def _generate(self, sequence: SimulatedSequence) -> None:
-        """One decode step of one sequence."""
-        live, generation = sequence.live, sequence.live.generation
-        position = generation.completion_tokens
-        if position >= sequence.max_tokens:
-            self._leave(sequence, FinishReason.LENGTH)
+    def _let_in(self, sequence: SimulatedSequence, due_ms: float) -> None:
+        """From the front end into the queue."""
+        request = sequence.request
+        sequence.live.generation.course.entered_ns = self._clock.unix_ns(due_ms)
+        refused = self.replica.submit(request, due_ms)
+        if refused is not request:
+            self._delivery.add(sequence)
+            self._waiting[request] = sequence
+        if refused is None:
             return
-        if sequence.held_back():
-            return
-        self._throughput.add(1)
-        if position >= sequence.natural_end and not live.request.sampling.ignore_eos:
-            generation.push(live.scanner.flush(), 1)
-            self._leave(sequence, FinishReason.STOP, vocabulary.END_OF_TEXT_ID)
-            return
-        shown, matched = live.scanner.push(vocabulary.token_text(sequence.text_key, position))
-        generation.push(shown, 1)
-        if matched is not None:
-            self._leave(sequence, FinishReason.STOP, matched)
-        elif position + 1 >= sequence.max_tokens:
-            self._leave(sequence, FinishReason.LENGTH)
+        owner = refused.owner
+        assert isinstance(owner, SimulatedSequence)  # noqa: S101 # all are ours
+        self._waiting.pop(refused, None)
+        self._delivery.reject(owner, queue_full() if refused is request else thrown_out())
 
-    def _leave(
+    def _note_started(self) -> None:
+        """A prefill step began: who was taken from the queue for the first time."""
+        started = [each for each in self._waiting if each.started_ms is not None]
+        for request in started:
+            sequence = self._waiting.pop(request)
+            self._live.start(sequence.live, self._clock.unix_ns(request.started_ms or 0.0))
+            if self._settings.reports_cache:
+                sequence.live.generation.cached_tokens = request.cached_tokens
+
+    def _step_ended(
         self,
-        sequence: SimulatedSequence,
-        reason: FinishReason,
-        matched_stop: str | int | None = None,
+        generated: list[SimulatedRequest],
+        ended: list[tuple[SimulatedRequest, EndReason]],
+        now_ms: float,
     ) -> None:
-        """Free its place and memory, and end it."""
-        self._running.remove(sequence)
-        self._reserved_tokens -= sequence.reserved_tokens
-        self.ledger.left()
-        if reason is FinishReason.LENGTH:
-            sequence.live.generation.push(sequence.live.scanner.flush(), 0)
-        self._live.end(sequence.live, reason, matched_stop=matched_stop)
+        for request, _ in ended:
+            self._waiting.pop(request, None)
+        self._delivery.step(generated, ended, now_ms)
+        if self._stepper.decoded:
+            self.latencies.inter_token.observe(self._stepper.gap_ms / 1000, self._stepper.decoded)
+        self._snapshots.look()
+
+
+def _info(settings: SimulatedSettings) -> EngineInfo:
+    flags = settings.flags
+    return EngineInfo(
+        name="simulated",
+        description="simulated worker: no model, every figure is simulated",
+        model=settings.model,
+        model_path="simulated",
+        context_tokens=flags.context_length,
+        max_running_requests=flags.max_running_requests,
+        max_queued_requests=flags.max_queued_requests,
+        max_total_num_tokens=flags.max_total_tokens,
+        honours=HONOURS,
+        settings=settings.shown(),
+        reports_cache=settings.reports_cache,
+        leave_poll_s=LEAVE_POLL_S,
+        knows_ids=True,
+    )

@@ -1,65 +1,91 @@
-"""One sequence in the simulated engine: how far its prompt is computed, and its next token."""
+"""One sequence of the simulated engine: its text, and what of it may be shown."""
 
+import asyncio
 import os
 import signal
-import time
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from backend.sglang_http.faults import Fault
 from backend.sglang_http.live import LiveSequence
 from backend.simulated import vocabulary
+from backend.simulated.request import EndReason, SimulatedRequest
 from backend.simulated.settings import SimulatedSettings
 
 
 @dataclass(slots=True, eq=False)
 class SimulatedSequence:
-    """A live sequence with what the simulation knows about it."""
+    """The driver's side of a request in the scheduler."""
 
     live: LiveSequence
-    max_tokens: int
-    """Its own maximum, within what the KV pool can ever hold."""
-    natural_end: int
-    """After how many tokens its text ends by itself."""
     text_key: int
-    prompt_left: int = 0
-    """Prompt tokens that are still to be computed."""
-    next_token_at: float | None = None
-    """Under a `slow` fault, the earliest instant of its next token (monotonic seconds); None before
-    the first that is slow."""
+    request: SimulatedRequest
+    plain: bool
+    """Nothing has to look at its tokens: neither stop strings nor a fault."""
+    aborting: bool = False
+    """It leaves with the step in flight."""
+    held: int = 0
+    """Tokens that the scheduler has given and a fault keeps back."""
+    stalled: bool = False
+    ending: tuple[EndReason, str | None] | None = None
+    """How it ends once what is held is out."""
+    timer: asyncio.TimerHandle | None = None
+    """Its next held token."""
 
-    @property
-    def reserved_tokens(self) -> int:
-        """KV tokens it may come to hold."""
-        return self.live.generation.prompt_tokens + self.max_tokens
+    def next_text(self) -> str | None:
+        """The text of its next token; None where that is the end of text."""
+        position = self.live.generation.completion_tokens + 1
+        request = self.request
+        if position >= request.ends_after and not request.ignore_eos:
+            return None
+        return vocabulary.token_text(self.text_key, position - 1)
 
-    def held_back(self) -> bool:
-        """Whether a fault keeps it from generating in this step. `die` does not return."""
+    def output_ids(self, tokens: int) -> Sequence[int]:
+        """The ids of its first so many output tokens."""
+        ids = vocabulary.output_ids(self.text_key, tokens)
+        request = self.request
+        if tokens >= request.ends_after and not request.ignore_eos:
+            ids[request.ends_after - 1 :] = array("I", [vocabulary.END_OF_TEXT_ID])
+        return ids
+
+    def struck(self) -> Fault | None:
+        """The fault that keeps its next token back. `die` does not return."""
         fault = self.live.request.fault
         if fault is None or self.live.generation.completion_tokens < fault.after_tokens:
-            return False
+            return None
         if fault.kind == "die":
             os.kill(os.getpid(), signal.SIGKILL)
-        if fault.kind == "slow":
-            now = time.monotonic()
-            if self.next_token_at is None:
-                self.next_token_at = now + fault.delay_ms / 1000
-            if now < self.next_token_at:
-                return True
-            self.next_token_at = now + fault.delay_ms / 1000
-        return fault.kind == "stall"
+        return fault if fault.kind in ("stall", "slow") else None
 
 
 def simulated_sequence(live: LiveSequence, settings: SimulatedSettings) -> SimulatedSequence:
-    """The sequence as the simulation will run it."""
-    request = live.request
-    sampling = request.sampling
+    """The sequence as the scheduler will run it."""
+    asked = live.request
+    sampling = asked.sampling
+    prompt = array("I", asked.prompt.tokens).tobytes()
     greedy = sampling.temperature == 0.0
     seed = settings.seed if greedy or sampling.seed is None else sampling.seed
-    key = vocabulary.text_key(request.prompt.tokens, seed)
+    key = vocabulary.text_key(prompt, seed)
     quarter = max(1, settings.natural_output_tokens // 4)
-    room = settings.kv_tokens - live.generation.prompt_tokens
-    return SimulatedSequence(
-        live=live,
-        max_tokens=min(sampling.max_tokens, room),
-        natural_end=3 * quarter + key % (2 * quarter),
-        text_key=key,
+    natural = 3 * quarter + key % (2 * quarter)
+
+    def cached_ids(tokens: int) -> bytes:
+        return vocabulary.output_ids(key, tokens).tobytes()
+
+    request = SimulatedRequest(
+        rid=asked.rid,
+        prompt=prompt,
+        max_new_tokens=sampling.max_tokens,
+        # The end of text is a token too.
+        ends_after=max(natural, sampling.min_tokens) + 1,
+        output_ids=cached_ids,
+        salt=asked.salt_digest if asked.cache_salt else b"",
+        priority=asked.priority,
+        ignore_eos=sampling.ignore_eos,
     )
+    plain = asked.fault is None and not sampling.stop
+    sequence = SimulatedSequence(live, key, request, plain)
+    request.owner = sequence
+    live.generation.output_ids = sequence.output_ids
+    return sequence

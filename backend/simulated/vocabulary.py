@@ -7,7 +7,9 @@ matters for counting: text generated here is counted the same when it is tokenis
 
 import re
 import zlib
+from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 
 from backend.sglang_http.engine import Message, Prompt
 
@@ -39,19 +41,35 @@ def encode_chat(messages: Sequence[Message], *, continue_final: bool) -> Prompt:
     return encode(text)
 
 
-def text_key(prompt: Sequence[int], seed: int) -> int:
-    """What an answer's text depends on: the prompt and a seed."""
-    key = seed & 0xFFFFFFFF
-    for token in prompt:
-        key = (key * 1_000_003 ^ token) & 0xFFFFFFFF
-    return key
+def text_key(prompt: bytes, seed: int) -> int:
+    """What an answer's text depends on: the prompt's ids and a seed."""
+    return zlib.crc32(prompt, seed & 0xFFFFFFFF)
 
 
 def token_text(key: int, position: int) -> str:
     """The token at `position` of the answer with this key."""
-    word = _WORDS[zlib.crc32(position.to_bytes(4, "little"), key) % len(_WORDS)]
-    return word.capitalize() if position == 0 else f" {word}"
+    word = _word(key, position)
+    return _TEXTS[word] if position else _FIRST_TEXTS[word]
 
 
+def output_ids(key: int, tokens: int) -> "array[int]":
+    """The ids of the answer's first so many tokens, as they are counted in a later prompt."""
+    ids = array("I", [_IDS[_word(key, position)] for position in range(tokens)])
+    if tokens:
+        ids[0] = _FIRST_IDS[_word(key, 0)]
+    return ids
+
+
+def _word(key: int, position: int) -> int:
+    return zlib.crc32(position.to_bytes(4, "little"), key) % len(_WORDS)
+
+
+@lru_cache(maxsize=65_536)
 def _token_id(piece: str) -> int:
     return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % VOCABULARY_SIZE
+
+
+_TEXTS = [f" {word}" for word in _WORDS]
+_FIRST_TEXTS = [word.capitalize() for word in _WORDS]
+_IDS = [_token_id(text) for text in _TEXTS]
+_FIRST_IDS = [_token_id(text) for text in _FIRST_TEXTS]

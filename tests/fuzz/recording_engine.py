@@ -19,6 +19,7 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, Receive, Scope, Send
 from backend.sglang_http.app import create_app
 from backend.sglang_http.server import listen
 from backend.simulated.engine import SimulatedEngine
+from backend.simulated.flags import SchedulerFlags
 from backend.simulated.settings import SimulatedSettings
 
 RID = re.compile(r"[0-9a-f]{36}")
@@ -177,12 +178,10 @@ def main(model: str) -> None:
     engine = SimulatedEngine(
         SimulatedSettings(
             model=model,
-            context_tokens=4096,
-            kv_tokens=4_000_000,
-            max_running_requests=1_000,
-            prefill_us_per_token=0,
-            step_base_us=1_000,
-            step_us_per_sequence=0,
+            flags=SchedulerFlags(
+                context_length=4096, max_total_tokens=4_000_000, max_running_requests=1_000
+            ),
+            speed=20.0,
             natural_output_tokens=6,
         )
     )

@@ -76,7 +76,6 @@ ROWS = (
         '`extra_body={"min_tokens": ...}`',
         _extra(min_tokens=16) | {"max_tokens": 16},
         local=Refused("min_tokens"),
-        simulated=Refused("min_tokens"),
         check=checks.cut_at(16),
         hosted=NOT_SENT,
     ),

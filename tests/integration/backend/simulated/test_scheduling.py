@@ -76,18 +76,20 @@ async def test_flush_while_running(worker: WorkerClient) -> None:
 async def test_client_leaves_a_stream(worker: WorkerClient) -> None:
     """A dropped stream stops within a step."""
     await worker.chat_stream(max_tokens=2000, rid="leave-1", chunks_max=5)
-    assert await worker.eventually_load(num_running_reqs=0) < 0.2
+    assert await worker.eventually_load(num_running_reqs=0) < 0.5
     entry = await worker.ledger_of("leave-1")
     assert entry["finish_reason"] == "abort"
     assert 4 <= entry["completion_tokens"] < 40
 
 
 async def test_client_leaves_without_stream(worker: WorkerClient) -> None:
-    """So does a request without a stream."""
+    """Without a stream the leave is noticed at SGLang's poll, every 4 s since the request came."""
+    began = time.monotonic()
     running = asyncio.create_task(worker.chat(max_tokens=2000, rid="leave-2"))
     await worker.eventually_load(num_running_reqs=1)
     running.cancel()
-    await worker.eventually_load(num_running_reqs=0, within_s=1)
+    await worker.eventually_load(num_running_reqs=0, within_s=12)
+    assert time.monotonic() - began > 3.5
     assert (await worker.ledger_of("leave-2"))["finish_reason"] == "abort"
 
 

@@ -179,7 +179,7 @@ async def test_prompt_over_context(worker: WorkerClient) -> None:
         b'{"messages":[{"role":"user","content":"hi"}],"n":0}',
         b'{"messages":[{"role":"user","content":"hi"}],"max_tokens":-1}',
         b'{"messages":[{"role":"user","content":"hi"}],"top_p":0}',
-        b'{"messages":[{"role":"user","content":"hi"}],"min_tokens":3}',
+        b'{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"min_tokens":3}',
         b'{"messages":[{"role":"user","content":"hi"}],"input_ids":[1,999999]}',
         b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"secret"}]}]}',
     ],
@@ -228,6 +228,6 @@ async def test_descriptions(worker: WorkerClient) -> None:
             assert (response.status, await response.text()) == (200, "")
     for path in ("/server_info", "/get_server_info"):
         info = await worker.get(path)
-        assert (info["status"], info["max_total_num_tokens"]) == ("ready", 200_000)
+        assert (info["status"], info["max_total_num_tokens"]) == ("ready", 640_000)
         assert info["weir_engine"] == "simulated"
     assert (await worker.get("/model_info"))["weir_engine"] == "simulated"

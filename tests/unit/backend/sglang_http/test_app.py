@@ -39,7 +39,7 @@ async def test_unexpected_failure_says_nothing(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("confidential")
 
-    monkeypatch.setattr(engine, "load", broken)
+    monkeypatch.setattr(engine, "published", broken)
     async with AsyncTestClient(create_app(engine), raise_server_exceptions=False) as client:
         answer = await client.get("/v1/loads")
     assert answer.status_code == 500

@@ -11,12 +11,14 @@ from backend.sglang_http.planning import plain_messages, plan_chat, plan_complet
 from backend.sglang_http.refusals import Refused
 from backend.sglang_http.wire import ChatBody, CompletionBody, decode
 from backend.simulated.engine import SimulatedEngine
+from backend.simulated.flags import SchedulerFlags
 from backend.simulated.settings import SimulatedSettings
 
 
 def an_engine() -> SimulatedEngine:
     """The one that was measured: a context of 2,048, a pool of 1,000."""
-    return SimulatedEngine(SimulatedSettings(context_tokens=2048, kv_tokens=1000))
+    flags = SchedulerFlags(context_length=2048, max_total_tokens=1000)
+    return SimulatedEngine(SimulatedSettings(flags=flags))
 
 
 async def planned(words: int, maximum: int | None) -> tuple[int, int]:

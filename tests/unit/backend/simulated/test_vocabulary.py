@@ -32,9 +32,16 @@ def test_template() -> None:
 def test_text_depends_on_prompt_and_seed() -> None:
     """Another prompt or seed is another text."""
 
-    def text(prompt: list[int], seed: int) -> str:
+    def text(prompt: bytes, seed: int) -> str:
         key = vocabulary.text_key(prompt, seed)
         return "".join(vocabulary.token_text(key, position) for position in range(20))
 
-    assert text([1, 2], 0) == text([1, 2], 0)
-    assert len({text([1, 2], 0), text([2, 1], 0), text([1, 2], 1), text([1], 0)}) == 4
+    assert text(b"12", 0) == text(b"12", 0)
+    assert len({text(b"12", 0), text(b"21", 0), text(b"12", 1), text(b"1", 0)}) == 4
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60))
+def test_output_is_cached_under_the_ids_that_it_has_in_a_prompt(key: int, tokens: int) -> None:
+    """So a conversation's next turn finds the answer of the last one."""
+    text = "".join(vocabulary.token_text(key, position) for position in range(tokens))
+    assert tuple(vocabulary.output_ids(key, tokens)) == vocabulary.encode(text).tokens

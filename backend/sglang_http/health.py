@@ -1,0 +1,36 @@
+"""`/health` as SGLang has it: a token is generated, and the answer takes a second."""
+
+import asyncio
+import time
+import uuid
+
+from backend.sglang_http.engine import Engine, GenerationRequest, Sampling
+from backend.sglang_http.ledger import HEALTH_RID_PREFIX
+from backend.sglang_http.refusals import Refused
+
+POLL_S = 1.0
+TIMEOUT_S = 20.0
+
+
+async def is_healthy(engine: Engine) -> bool:
+    """Whether the engine generates. Where something runs, its next token is proof enough; else one
+    is asked for."""
+    if not engine.ready or engine.draining:
+        return False
+    before, deadline = engine.tokens_generated, time.monotonic() + TIMEOUT_S
+    rid = f"{HEALTH_RID_PREFIX}_{uuid.uuid4().hex}"
+    if not engine.load().running:
+        prompt = await engine.encode_text("0")
+        sampling = Sampling(1, temperature=0.0)
+        try:
+            engine.submit(GenerationRequest(rid, prompt, sampling, stream=False))
+        except Refused:
+            return False
+    while time.monotonic() < deadline:
+        await asyncio.sleep(POLL_S)
+        if engine.tokens_generated > before:
+            return True
+        if engine.draining:
+            break
+    engine.abort(rid)
+    return False

@@ -1,0 +1,74 @@
+"""The replica's load as HTTP tells it: live, and as it was last published."""
+
+import time
+from dataclasses import replace
+
+from backend.sglang_http.engine import EngineInfo, Load, Scheduled
+from backend.simulated.load import ReplicaLoad
+from backend.simulated.replica import Replica
+from backend.simulated.stepping import Stepper
+
+
+class Snapshots:
+    """Notes when the replica publishes, which it does not know itself."""
+
+    def __init__(self, replica: Replica, info: EngineInfo, stepper: Stepper) -> None:
+        self._replica = replica
+        self._info = info
+        self._stepper = stepper
+        self._seen = replica.published
+        self._published = self._told(self._seen)
+        self._kept: Load | None = None
+
+    def look(self) -> None:
+        """A step ended: has it published?"""
+        if self._replica.published is not self._seen:
+            self._seen = self._replica.published
+            self._published = self._told(self._seen)
+
+    def live(self, stalled: int) -> Load:
+        """Now, with so many that look as if they ran."""
+        return _with(self._told(self._replica.load()), stalled)
+
+    def published(self, stalled: int, *, keep: bool) -> Load:
+        """The last one, or with `keep` the one that was told when that was first asked for."""
+        self.look()
+        if not keep:
+            self._kept = None
+        elif self._kept is None:
+            self._kept = _with(self._published, stalled)
+        return _with(self._published, stalled) if self._kept is None else self._kept
+
+    def _told(self, load: ReplicaLoad) -> Load:
+        totals, stepper = self._replica.totals, self._stepper
+        free = load.max_total_tokens - load.used_tokens - load.evictable_tokens
+        return Load(
+            running=load.running,
+            waiting=load.waiting,
+            waiting_uncached_tokens=load.waiting_uncached_tokens,
+            used_tokens=load.used_tokens,
+            cached_tokens=load.evictable_tokens,
+            gen_throughput=load.gen_throughput,
+            scheduled=Scheduled(
+                at_s=time.time(),
+                cache_hit_rate=load.cache_hit_rate,
+                retracted=load.retracted,
+                active_tokens=load.total_tokens,
+                available_tokens=free,
+                prefill_tokens=totals.prefill_tokens,
+                prefill_busy_us=stepper.prefill_busy_us,
+                decode_moments=tuple(stepper.decode_moments),
+                counters={
+                    "num_retracted_requests": totals.retracted_requests,
+                    "evicted_tokens": totals.evicted_tokens,
+                },
+                gauges={"new_token_ratio": load.new_token_ratio},
+                lag_ms=stepper.lag_ms,
+            ),
+        )
+
+
+def _with(load: Load, stalled: int) -> Load:
+    if not stalled:
+        return load
+    return replace(load, running=load.running + stalled)
