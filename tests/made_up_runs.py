@@ -2,11 +2,24 @@
 
 import random
 from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
+from backend.loadtest.knee import Knee
 from backend.loadtest.plan import PlannedRequest, Segment, TrafficClass, Workload
 from backend.loadtest.run import End, Outcome, Run, TargetFacts, WorkerSample
+from backend.loadtest.summarise import summarise
+from backend.loadtest.sweep import Sweep, SweepPoint, trial
 
 SHA256 = "ab" * 32
+
+
+class MadeRun(Protocol):
+    """What makes a run at a rate."""
+
+    def __call__(self, rate_rps: float, *, seed: int, seconds: int) -> Run:
+        """Make it."""
 
 
 def outcome(
@@ -88,7 +101,7 @@ def lively_run(rate_rps: float, *, seed: int = 1, seconds: int = 120, workers: i
             lag_ms=draw.expovariate(5),
             ttft_ms=90 + draw.lognormvariate(4.2 + load, 0.6),
             tpot_ms=12 + 22 * load**2.5 * draw.lognormvariate(0, 0.2),
-            output_tokens=max(1, min(1_500, int(draw.lognormvariate(5.3, 0.9)))),
+            output_tokens=max(1, min(400, int(draw.lognormvariate(3.5, 0.9)))),
             prompt_tokens=int(draw.lognormvariate(7.2, 0.9)),
             cached_tokens=400,
             tenant=f"tenant-{int(draw.paretovariate(1)) % 12:02d}",
@@ -127,3 +140,27 @@ def lively_run(rate_rps: float, *, seed: int = 1, seconds: int = 120, workers: i
     )
     made_up.rows_written = sum(made.status == 200 for made in outcomes)
     return made_up
+
+
+def swept(rates_rps: Sequence[float], *, seeds: int = 1, made: MadeRun = lively_run) -> Sweep:
+    """A sweep over these rates, judged as `weir loadtest --sweep` does."""
+    knee = Knee(rates_rps[0], seeds=seeds)
+    points = []
+    for rate in sorted(rates_rps):
+        summaries = [
+            summarise(made(rate, seed=seed, seconds=40), warmup_ms=10_000) for seed in range(seeds)
+        ]
+        points.append(SweepPoint(rate_rps=rate, summaries=summaries))
+        knee.observe(rate, [trial(summary) for summary in summaries])
+    return Sweep(points=points, knee=knee.result)
+
+
+def dead_run(rate_rps: float, *, seed: int = 1, seconds: int = 60) -> Run:
+    """A target that nobody reaches, and that is not simulated."""
+    count = int(rate_rps * seconds)
+    outcomes = [
+        outcome(at, send_at_ms=at * 1000 / rate_rps, ttft_ms=None, end="unreachable")
+        for at in range(count)
+    ]
+    made = run_of(outcomes, duration_ms=seconds * 1000.0)
+    return replace(made, workload=replace(made.workload, seed=seed))

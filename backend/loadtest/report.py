@@ -87,9 +87,9 @@ def write_run(directory: Path, run: Run, summary: Summary, parameters: Parameter
         directory,
         run_facts(summary),
         lambda: run_figure(run, summary),
-        "Distributions of TTFT and TPOT, the requests over time, and the workers over time",
-        summary.target.simulated,
-        parameters,
+        words="Distributions of TTFT and TPOT, the requests over time, and the workers over time",
+        simulated=summary.target.simulated,
+        parameters=parameters,
     )
 
 
@@ -114,9 +114,9 @@ def write_sweep(
         directory,
         sweep_facts(sweep),
         lambda: sweep_figure(sweep, samples, sampled, output_goal_tokens_per_s),
-        "Goodput and latency by offered load with the knee, gaps between tokens, and workers",
-        sweep.points[0].summaries[0].target.simulated,
-        parameters,
+        words="Goodput and latency by offered load with the knee, gaps between tokens, and workers",
+        simulated=sweep.points[0].summaries[0].target.simulated,
+        parameters=parameters,
     )
 
 
@@ -169,6 +169,7 @@ def _write_pictures(
     directory: Path,
     facts: Facts,
     draw: Callable[[], "Figure"],
+    *,
     words: str,
     simulated: bool | None,
     parameters: Parameters,

@@ -123,7 +123,7 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
     if knee.knee_rps is not None:
         _mark_knee(panel, knee.knee_rps, at_least=knee.failed_rps is None)
     lines = [*panel.get_lines()[:4], *right.get_lines()]
-    panel.legend(lines, [str(line.get_label()) for line in lines], loc="upper left")
+    right.legend(lines, [str(line.get_label()) for line in lines], loc="upper left")
 
 
 def _mark_knee(panel: Axes, rate: float, *, at_least: bool) -> None:
