@@ -57,6 +57,13 @@ def running_worker(*arguments: str) -> Iterator[WorkerProcess]:
                 pipe.close()
 
 
+def served_urls(worker: WorkerProcess, replicas: int) -> list[str]:
+    """Where each of a worker's replicas serves, in the order of their lines."""
+    assert worker.process.stdout is not None
+    lines = [worker.line, *(worker.process.stdout.readline() for _ in range(replicas - 1))]
+    return [line.split(" at ")[1].strip() for line in lines]
+
+
 @dataclass
 class Streamed:
     """A stream as it was read. `complete` is False where the connection broke before its end."""
