@@ -96,9 +96,7 @@ def simulated_request(planned: PlannedRequest, prompt: bytes, owner: object) -> 
 
 def flags_of(flags: SchedulerFlags, profile: Profile) -> SchedulerFlags:
     """The flags with the pool and the context of a profile."""
-    return replace(
-        flags, max_total_tokens=profile.kv_tokens, context_length=profile.context_tokens
-    )
+    return replace(flags, max_total_tokens=profile.kv_tokens, context_length=profile.context_tokens)
 
 
 class _Recorder:
@@ -148,7 +146,7 @@ def _samples(fleet: VirtualReplicas) -> list[WorkerSample]:
                 waiting=load.waiting,
                 waiting_tokens=load.waiting_uncached_tokens,
                 kv_used_tokens=load.used_tokens,
-                kv_total_tokens=replica.flags.max_total_tokens,
+                kv_total_tokens=load.max_total_tokens,
             )
         )
     return found

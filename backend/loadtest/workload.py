@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from backend.loadtest.arrivals import poisson_times_ms
+from backend.loadtest.arrivals import exact_poisson_times_ms
 from backend.loadtest.draft import Draft
 from backend.loadtest.drawn_drafts import DrawnParameters, drawn_drafts
 from backend.loadtest.ideal_hits import ideal_hit_rate
@@ -30,9 +30,13 @@ def read_workload(spec: WorkloadSpec) -> Workload:
 def _drawn(spec: WorkloadSpec) -> Workload:
     parameters = DrawnParameters.of(spec)
     rate, bursts, chance = parameters.rate_rps, parameters.bursts, _chance(spec, "arrivals")
-    times = bursts.times_ms(rate, chance) if bursts else poisson_times_ms(rate, chance)
-    drafts = drawn_drafts(parameters, _chance(spec, "requests"))
     duration_ms = parameters.duration_s * 1000
+    times: Iterable[float] = (
+        bursts.times_ms(rate, chance)
+        if bursts
+        else exact_poisson_times_ms(rate, duration_ms, chance)
+    )
+    drafts = drawn_drafts(parameters, _chance(spec, "requests"))
     return _workload(
         spec,
         name=spec.format,
@@ -111,10 +115,10 @@ def _trace_times(spec: WorkloadSpec, trace: Trace) -> tuple[Sequence[float], flo
         scaled = [time * scale for time in own_ms]
         words = f"the trace's gaps scaled to {rate:g} requests per second"
         return scaled, own_lasts_ms * scale, words
-    drawn = poisson_times_ms(rate, _chance(spec, "arrivals"))
-    times = [next(drawn) for _ in own_ms]
-    # With the arrival after the last, every request of the trace is inside.
-    return times, next(drawn), f"Poisson at {rate:g} requests per second"
+    lasts_ms = len(own_ms) / rate * 1000
+    asked_ms = lasts_ms if spec.duration_s is None else spec.duration_s * 1000
+    times = exact_poisson_times_ms(rate, min(asked_ms, lasts_ms), _chance(spec, "arrivals"))
+    return times, lasts_ms, f"Poisson at {rate:g} requests per second"
 
 
 def _workload(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+EvictionPolicy = Literal["lru", "lfu", "slru", "fifo"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerFlags:
@@ -27,5 +29,7 @@ class SchedulerFlags:
     disable_priority_preemption: bool = False
     retraction_policy: Literal["length", "priority"] = "length"
     disable_radix_cache: bool = False
+    radix_eviction_policy: EvictionPolicy = "lru"
+    """Which cached text goes first where room is needed."""
     load_snapshot_publish_interval: int = 15
     """Decode steps between two snapshots of `/v1/loads`."""

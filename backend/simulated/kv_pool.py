@@ -82,9 +82,7 @@ class KvPool:
             return
         request = place.request
         ids = place.text(tokens)
-        _, node = self.cache.insert(
-            ids, tokens, request.salt, counted_tokens=place.protected_tokens
-        )
+        _, node = self.cache.insert(ids, tokens, request.salt, counted_tokens=place.inserted_tokens)
         prompt_tokens = len(request.prompt) // TOKEN_BYTES
         if prompt_tokens < tokens:
             # Split where the prompt ends, so that the output can go without it.
@@ -96,7 +94,7 @@ class KvPool:
         place.node = node
         paged = tokens // self.page_size * self.page_size
         self.private_tokens -= paged - place.protected_tokens
-        place.protected_tokens = paged
+        place.protected_tokens = place.inserted_tokens = paged
 
     def release(self, place: Place, *, keep: bool) -> None:
         """Take back all that a sequence holds; with `keep` its text stays, evictable."""

@@ -18,6 +18,7 @@ class Place:
         "ends_at",
         "entered",
         "ids",
+        "inserted_tokens",
         "lost_place",
         "matched_tokens",
         "node",
@@ -46,6 +47,8 @@ class Place:
         self.lost_place = False
         """Whether it ran before."""
         self.node: Node | None = None
+        self.inserted_tokens = 0
+        """What it has put into the cache since it last entered the queue."""
         self.protected_tokens = 0
         self.computed_tokens = 0
         self.decoding = False
@@ -79,7 +82,7 @@ class Place:
     def leave(self) -> None:
         """It holds nothing any more."""
         self.node = None
-        self.protected_tokens = self.computed_tokens = 0
+        self.inserted_tokens = self.protected_tokens = self.computed_tokens = 0
         self.decoding = False
 
 
