@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours: apart for every common kind of colour blindness, and in grey.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, YELLOW, GREY = "#CC79A7", "#56B4E9", "#F0E442", "#5A5A5A"
+PURPLE, SKY, GREY, LIGHT = "#CC79A7", "#56B4E9", "#5A5A5A", "#C8C8C8"
 SERIES = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
 DASHES = ("-", "--", "-.", ":")
 PIXELS_PER_INCH = 110

@@ -11,6 +11,7 @@ from backend.loadtest.plots import (
     BLUE,
     GREEN,
     GREY,
+    LIGHT,
     ORANGE,
     RED,
     distribution_line,
@@ -92,13 +93,14 @@ def _timeline(panel: Axes, run: Run, summary: Summary) -> None:
         met[at] += good(outcome, summary.all.goodput.targets)
     seconds = [(at + 0.5) * width_ms / 1000 for at in range(SLICES)]
     panel.set_title("What became of the requests, by when they were sent")
-    for counts, label, color, dash in (
-        (sent, "sent", GREY, ":"),
-        (whole, "ended whole", BLUE, "-"),
-        (met, "met every target", GREEN, "--"),
+    # All that was sent lies wide beneath the rest, to be seen where the three are one.
+    for counts, label, color, dash, width in (
+        (sent, "sent", LIGHT, "-", 5),
+        (whole, "ended whole", BLUE, "-", 1.6),
+        (met, "met every target", GREEN, "--", 1.6),
     ):
         rates = [count / (width_ms / 1000) for count in counts]
-        panel.plot(seconds, rates, label=label, color=color, linestyle=dash)
+        panel.plot(seconds, rates, label=label, color=color, linestyle=dash, linewidth=width)
     if summary.load.warmup_ms:
         panel.axvspan(0, summary.load.warmup_ms / 1000, color=GREY, alpha=0.12, label="warm-up")
     panel.set_ylim(bottom=0)

@@ -87,7 +87,7 @@ def queue_grows(run: Run, warmup_ms: float = 0.0) -> bool:
     early: list[float] = []
     late: list[float] = []
     for outcome in sent_within(run, window):
-        waited = _waited_ms(outcome)
+        waited = _waited_ms(outcome, window)
         if waited is not None:
             (early if outcome.planned.send_at_ms < middle_ms else late).append(waited)
     if not early or not late:
@@ -96,11 +96,19 @@ def queue_grows(run: Run, warmup_ms: float = 0.0) -> bool:
     return after > GROWTH_MAX * before and after - before > GROWTH_MIN_MS
 
 
-def _waited_ms(outcome: Outcome) -> float | None:
+def _waited_ms(outcome: Outcome, window: Window) -> float | None:
     if outcome.end == "timeout" and outcome.first_token_at_ms is None:
-        ended = outcome.ended_at_ms
-        return None if ended is None else ended - outcome.planned.send_at_ms
+        return _left_at_ms(outcome, window) - outcome.planned.send_at_ms
     return ttft_ms(outcome)
+
+
+def _left_at_ms(outcome: Outcome, window: Window) -> float:
+    """When it was no longer in flight. What was given up without an end was to the last."""
+    if outcome.ended_at_ms is not None:
+        return outcome.ended_at_ms
+    if outcome.end == "timeout":
+        return window.end_ms
+    return outcome.last_token_at_ms or outcome.sent_at_ms
 
 
 def _tokens_within(outcome: Outcome, window: Window) -> float:
@@ -117,10 +125,8 @@ def _in_flight(outcomes: list[Outcome], window: Window) -> tuple[float, int]:
     busy_ms = 0.0
     changes: list[tuple[float, int]] = []
     for outcome in outcomes:
-        ended = outcome.ended_at_ms
-        if ended is None:
-            ended = outcome.last_token_at_ms or outcome.sent_at_ms
-        start, end = max(outcome.sent_at_ms, window.start_ms), min(ended, window.end_ms)
+        start = max(outcome.sent_at_ms, window.start_ms)
+        end = min(_left_at_ms(outcome, window), window.end_ms)
         if end > start:
             busy_ms += end - start
             changes += [(start, 1), (end, -1)]

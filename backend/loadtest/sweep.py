@@ -79,7 +79,8 @@ def sweep_facts(sweep: Sweep) -> Facts:
         heading=heading(first.target),
         notices=_notices(sweep),
         lines=[
-            ("workload", f"{load.workload}, {load.arrivals}"),
+            ("workload", f"{load.workload}, {rates_text(sweep)}"),
+            ("arrivals", f"{load.arrivals}, and so at each rate"),
             ("sha256", load.workload_sha256),
             ("targets", targets_text(first.all.goodput.targets)),
             ("knee", knee_text(sweep.knee)),
@@ -88,6 +89,12 @@ def sweep_facts(sweep: Sweep) -> Facts:
             Table("", HEADER, [_row(each, observed.get(each.rate_rps)) for each in sweep.points])
         ],
     )
+
+
+def rates_text(sweep: Sweep) -> str:
+    """Which rates were run."""
+    rates = [point.rate_rps for point in sweep.points]
+    return f"{len(rates)} rates from {rates[0]:g} to {rates[-1]:g} rps"
 
 
 def knee_text(knee: KneeResult) -> str:

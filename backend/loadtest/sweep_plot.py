@@ -25,7 +25,7 @@ from backend.loadtest.plots import (
 from backend.loadtest.run import WorkerSample
 from backend.loadtest.run_table import heading, targets_text
 from backend.loadtest.summary import Summary
-from backend.loadtest.sweep import Sweep, SweepPoint
+from backend.loadtest.sweep import Sweep, SweepPoint, rates_text
 from backend.loadtest.workers_plot import workers_over_time
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def sweep_figure(
     with drawing():
         figure, panels = four_panels(
             heading(first.target),
-            f"{load.workload}, {load.arrivals}, sha256 {load.workload_sha256[:12]}; "
+            f"{load.workload}, sha256 {load.workload_sha256[:12]}, {rates_text(sweep)}; "
             f"targets: {targets_text(first.all.goodput.targets)}",
             first.target.simulated,
         )

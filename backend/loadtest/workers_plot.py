@@ -33,6 +33,8 @@ def workers_over_time(panel: Axes, samples: Sequence[WorkerSample], named: str =
     upper, lower = figure.add_subplot(halves[0]), figure.add_subplot(halves[1])
     upper.set_title(title)
     share_axis(upper, "KV in use (%)")
+    # Room for the legend: a full pool is where it would lie.
+    upper.set_ylim(0, 1.4)
     upper.tick_params(labelbottom=False)
     lower.set_ylabel("queued tokens")
     lower.set_xlabel("seconds since the start of the run")

@@ -118,6 +118,20 @@ def test_in_flight_is_over_time() -> None:
     assert summarise(run_of(after)).load.in_flight_max == 1
 
 
+def test_what_never_ended_was_in_flight_to_the_last() -> None:
+    """And waited as long: a queue that nobody leaves grows."""
+    stuck = [
+        outcome(at, send_at_ms=at * 1_000, ttft_ms=None, end="timeout") for at in (0, 1, 2, 3, 4)
+    ]
+    for made in stuck:
+        made.ended_at_ms = None
+    assert summarise(run_of(stuck)).load.in_flight_max == 5
+    late = [outcome(at, send_at_ms=at * 1_000, ttft_ms=None, end="timeout") for at in range(5, 10)]
+    for made in late:
+        made.ended_at_ms = None
+    assert queue_grows(run_of([outcome(0, send_at_ms=at * 1_000) for at in range(5)] + late))
+
+
 def test_hit_rate_is_cached_of_prompt_where_it_was_said() -> None:
     """Window: 5 x 600 of 9,000 (the last said nothing). Run: the warm-up's too."""
     hit = summed().hit_rate
