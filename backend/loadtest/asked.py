@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from backend.loadtest.http_connection import address_of
 from backend.loadtest.measure import GoodputTargets
+from backend.loadtest.target_facts import shown_url
 from backend.loadtest.workload import WorkloadError, WorkloadSpec
 
 DATA_DIR_DEFAULT = Path(".weir")
@@ -55,12 +58,44 @@ class Request:
     rates: tuple[float, ...]
     targets: GoodputTargets
     output: Path | None
+    output_goal: float | None
+    """Output tokens per second to mark in a sweep's plot."""
     as_json: bool
 
     @property
     def first_workload(self) -> WorkloadSpec:
         """The workload at the first rate that will be run."""
         return replace(self.workload, rate_rps=self.start_rps or next(iter(self.rates), None))
+
+    @property
+    def parameters(self) -> dict[str, str | float]:
+        """What was asked, for a report; neither the key nor what is secret in a URL."""
+        target = {
+            "url": None if self.url is None else shown_url(self.url),
+            "data_dir": self.data_dir,
+            "virtual": self.virtual,
+            "replicas": self.replicas if self.virtual else None,
+            "limits": None if self.limits is None else msgspec.json.encode(self.limits).decode(),
+        }
+        load = {
+            "workload": self.workload.format,
+            **{name: getattr(self.workload, name) for name in SPEC_FIELDS},
+        }
+        rest = {
+            "warmup_s": self.warmup_s,
+            "seeds": self.seeds,
+            "sweep": self.search or len(self.rates) > 1,
+            "from_rps": self.from_rps,
+            "to_rps": self.to_rps,
+            "rates": ", ".join(f"{rate:g}" for rate in self.rates),
+            "timeout_s": self.timeout_s,
+        }
+        given = {**target, **load, **rest}
+        return {
+            name: value if isinstance(value, bool | int | float) else str(value)
+            for name, value in given.items()
+            if value not in (None, "")
+        }
 
     @property
     def names_lengths(self) -> bool:
@@ -78,6 +113,11 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if not targets:
         given["data_dir"] = DATA_DIR_DEFAULT
     _check_company(given)
+    if given["url"] is not None:
+        try:
+            address_of(given["url"])
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
     spec = WorkloadSpec(
         format=given["workload_format"], **{name: given[name] for name in SPEC_FIELDS}
     )
@@ -89,7 +129,10 @@ def read_request(given: Mapping[str, Any]) -> Request:
     asked = Request(
         **{name: given[name] for name in ("url", "api_key", "model", "data_dir", "virtual")},
         **{name: given[name] for name in ("speed", "min_tokens", "timeout_s", "limits")},
-        **{name: given[name] for name in ("from_rps", "to_rps", "targets", "output", "as_json")},
+        **{
+            name: given[name]
+            for name in ("from_rps", "to_rps", "targets", "output", "output_goal", "as_json")
+        },
         replicas=given["replicas"] or 1,
         workload=spec,
         warmup_s=given["warmup_s"],

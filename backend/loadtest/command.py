@@ -6,6 +6,7 @@ the books agree; 1: it proves nothing, or the books differ; 2: a bad option; 130
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -41,6 +42,11 @@ def loadtest(**given: Any) -> int:
     rate at which 95 % of what is sent meets its targets.
     """
     asked = read_request(given)
+    if asked.output is not None:
+        try:
+            asked.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"--output cannot be used: {error}") from error
     progress = Progress(sys.stderr, live=sys.stderr.isatty())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -53,19 +59,36 @@ def loadtest(**given: Any) -> int:
         progress.say(line)
     if result.runs.finished:
         if asked.output is not None:
-            for line in write_report(asked.output, result):
+            for line in _report(asked.output, asked, result):
                 progress.say(line)
-        click.echo(document(result) if asked.as_json else shown(result), nl=asked.as_json)
+        _print(document(result) + "\n" if asked.as_json else shown(result))
     return exit_status(result)
+
+
+def _report(folder: Path, asked: Request, result: Result) -> list[str]:
+    try:
+        return write_report(folder, asked, result)
+    except OSError as error:
+        raise click.ClickException(f"the report cannot be written: {error}") from error
+
+
+def _print(text: str) -> None:
+    """All of it: an unbuffered standard output (PYTHONUNBUFFERED) takes what a pipe has room for,
+    and Python forgets the rest."""
+    output = click.get_binary_stream("stdout")
+    left = text.encode()
+    while left:
+        left = left[output.write(left) or 0 :]
+    output.flush()
 
 
 async def _run(asked: Request, progress: Progress) -> Result:
     """Draw the first schedule before anything is touched: what cannot be drawn is a bad option."""
     first = read_workload(asked.first_workload)
     warmup_ms_of(asked, first)
+    under_test = await open_target(asked, first)
     if asked.workload.drawn and not asked.names_lengths:
         progress.say(SEED_MIX)
     if asked.data_dir is None:
         progress.say(NO_BOOKS)
-    under_test = await open_target(asked, first)
     return await Session(asked, under_test, progress).run()

@@ -1,5 +1,6 @@
 """The options of `weir loadtest`, each read and checked by itself."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -75,8 +76,21 @@ def read_limits(text: str) -> Mapping[str, Any]:
     return found
 
 
-RATE = click.FloatRange(0, RATE_MAX, min_open=True)
-SECONDS = click.FloatRange(0, 864_000, min_open=True)
+class _Number(click.FloatRange):
+    """A range that holds neither NaN nor infinity; click's own lets NaN pass."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; a click error names the option."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number that could be meant.", param, ctx)
+        return found
+
+
+RATE = _Number(0, RATE_MAX, min_open=True)
+SECONDS = _Number(0, 864_000, min_open=True)
 _TARGET = (
     click.option("--url", help="An OpenAI-compatible server or a bare worker."),
     click.option("--api-key", envvar="WEIR_LOADTEST_API_KEY", help="Of --url."),
@@ -97,7 +111,7 @@ _TARGET = (
     ),
     click.option(
         "--speed",
-        type=click.FloatRange(0, 1000, min_open=True),
+        type=_Number(0, 1000, min_open=True),
         help="The target's milliseconds per real one.  [default: what the target says, or 1]",
     ),
     click.option(
@@ -134,10 +148,10 @@ _WORKLOAD = (
     click.option(
         "--warmup",
         "warmup_s",
-        type=click.FloatRange(0, 864_000),
+        type=_Number(0, 864_000),
         help="Seconds at the start that are not measured.  [default: a fifth of the duration]",
     ),
-    click.option("--start", "start_s", type=click.FloatRange(0), default=0.0, help="In the trace."),
+    click.option("--start", "start_s", type=_Number(0), default=0.0, help="In the trace."),
     click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True),
     click.option(
         "--suffix-lengths",
@@ -155,9 +169,9 @@ _WORKLOAD = (
         type=_Read("BURSTS", parse_bursts),
         help="gamma:CV or onoff:FACTOR,ON_S,OFF_S.",
     ),
-    click.option("--tenants", type=int, help="How many."),
-    click.option("--batch-share", type=float, help="Of the requests, 0 to 1."),
-    click.option("--max-input-tokens", type=int, help="Longest prompt sent."),
+    click.option("--tenants", type=click.IntRange(min=1), help="How many."),
+    click.option("--batch-share", type=_Number(0, 1), help="Of the requests, 0 to 1."),
+    click.option("--max-input-tokens", type=click.IntRange(min=1), help="Longest prompt sent."),
     click.option(
         "--keep-gaps/--poisson-gaps",
         "keep_gaps",
@@ -182,6 +196,7 @@ _RATES = (
         type=click.Path(path_type=Path, file_okay=False),
         help="A folder for summary.json, requests.jsonl, plots and a page.",
     ),
+    click.option("--output-goal", type=RATE, help="Output tokens per second to mark in the plot."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
 )
 

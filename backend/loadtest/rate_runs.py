@@ -3,9 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
-from backend.loadtest.generator_guard import verdict
 from backend.loadtest.knee import Knee, Observed
 from backend.loadtest.rows import RowsCheck
 from backend.loadtest.run import Run
@@ -111,14 +108,6 @@ class RateRuns:
 def run_label(rate: float | None, seed: int) -> str:
     """What a run is called while it goes on."""
     return f"{'trace' if rate is None else f'{rate:g} rps'}, seed {seed}"
-
-
-def guarded(run: Run, summary: Summary) -> Summary:
-    """The summary, refused also where the generator's guard refuses the run."""
-    reason = verdict(run)
-    if reason is None or summary.refusals:
-        return summary
-    return msgspec.structs.replace(summary, refusals=[reason])
 
 
 def cut_short(run: Run) -> Run:

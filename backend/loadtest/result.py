@@ -5,9 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from backend.loadtest.asked import Request
+from backend.loadtest.rate_runs import Finished, run_label
+from backend.loadtest.report import REQUESTS, write_requests, write_run, write_sweep
 from backend.loadtest.run_table import run_facts
 from backend.loadtest.session import Result
-from backend.loadtest.sweep import sweep_facts
+from backend.loadtest.sweep import Sweep, sweep_facts
 from backend.loadtest.table import text
 
 INTERRUPTED = 130
@@ -44,6 +47,45 @@ def exit_status(result: Result) -> int:
     return 1 if result.complaints else 0
 
 
-def write_report(folder: Path, result: Result) -> Sequence[str]:
-    """Write the folder; returns what to tell of it."""
-    raise NotImplementedError
+def write_report(folder: Path, asked: Request, result: Result) -> list[str]:
+    """Write what there is into the folder, over what an earlier test left there; returns what to
+    tell of it. Several seeds at one rate have a folder each, inside it.
+
+    Raises OSError.
+    """
+    runs = result.runs.finished
+    sweep = result.runs.sweep
+    parameters = asked.parameters
+    if sweep is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_requests(
+            folder / REQUESTS, [(_label(each), each.run) for each in runs], asked.targets
+        )
+        near = _nearest_the_knee(sweep, runs)
+        missing = {
+            write_sweep(
+                folder,
+                sweep,
+                parameters,
+                samples=near.run.samples,
+                sampled=_label(near),
+                output_goal_tokens_per_s=asked.output_goal,
+            )
+        }
+    else:
+        folders = [folder / f"seed-{each.run.workload.seed}" for each in runs]
+        missing = {
+            write_run(inner if len(runs) > 1 else folder, each.run, each.summary, parameters)
+            for inner, each in zip(folders, runs, strict=True)
+        }
+    return [f"written to {folder}", *(why for why in missing if why is not None)]
+
+
+def _nearest_the_knee(sweep: Sweep, runs: Sequence[Finished]) -> Finished:
+    """The run whose workers are drawn: the first at the knee, or at the lowest rate."""
+    rate = sweep.knee.knee_rps or sweep.points[0].rate_rps
+    return next(each for each in runs if each.rate_rps == rate)
+
+
+def _label(one: Finished) -> str:
+    return run_label(one.rate_rps, one.run.workload.seed)

@@ -62,10 +62,12 @@ class RowsCheck:
 async def check_rows(
     database_url: str, outcomes: Sequence[Outcome], *, within_s: float = SHIPPED_WITHIN_S
 ) -> RowsCheck:
-    """Compare the rows of these requests with what was told of them, once the rows of all that
-    finished are there, or after `within_s`. Raises RowsUnreadable."""
+    """Compare the rows of these requests with what was told of them, once the rows of all whose
+    answer began are there, or after `within_s`. Of those that began and did not end whole a row is
+    all that can be asked. Raises RowsUnreadable."""
     ids: set[str] = set()
     finished: dict[str, Outcome] = {}
+    begun: set[str] = set()
     mismatches: list[str] = []
     for outcome in outcomes:
         request_id = _id(outcome)
@@ -73,6 +75,8 @@ async def check_rows(
             mismatches.append(f"{request_id}: the id of two requests")
         if request_id is not None:
             ids.add(request_id)
+            if outcome.status == 200:
+                begun.add(request_id)
         if outcome.end == "ok" and request_id is None:
             mismatches.append(f"request {outcome.planned.number}: finished without an id")
         elif outcome.end == "ok" and request_id is not None:
@@ -82,7 +86,7 @@ async def check_rows(
             database_url, server_settings={"default_transaction_read_only": "on"}
         )
         try:
-            rows = await _all_rows(connection, ids, finished.keys(), within_s)
+            rows = await _all_rows(connection, ids, begun | finished.keys(), within_s)
         finally:
             await connection.close()
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
@@ -91,7 +95,14 @@ async def check_rows(
         finished=sum(outcome.end == "ok" for outcome in outcomes),
         found=sum(request_id in rows for request_id in finished),
         written=sum(len(found) for found in rows.values()),
-        mismatches=mismatches + compare(finished, rows),
+        mismatches=[
+            *mismatches,
+            *compare(finished, rows),
+            *(
+                f"{request_id}: no row, though its answer began"
+                for request_id in sorted(begun - finished.keys() - rows.keys())
+            ),
+        ],
     )
 
 

@@ -12,7 +12,6 @@ from backend.loadtest.rate_runs import (
     Finished,
     RateRuns,
     cut_short,
-    guarded,
     observed_line,
     run_label,
 )
@@ -112,7 +111,7 @@ class Session:
             raise Interrupted
         rows = await self._rows(run, label)
         run = cut_short(run)
-        summary = guarded(run, summarise(run, self._asked.targets, warmup_ms))
+        summary = summarise(run, self._asked.targets, warmup_ms)
         return Finished(rate, run, summary, rows)
 
     async def _rows(self, run: Run, label: str) -> RowsCheck | None:

@@ -52,6 +52,8 @@ class VirtualReplicasUnderTest:
 
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
         """See UnderTest. A Ctrl-C cancels, as it does elsewhere; what had run is lost."""
+        # A Ctrl-C that came before this is a cancel already: it is heard at an await only.
+        await asyncio.sleep(0)
         with _interrupt_cancels():
             return run_virtual(
                 workload,
