@@ -51,6 +51,8 @@ class Arrived:
     head: bytes
     body: bytes
     connection: int
+    written_s: list[float] = field(default_factory=list)
+    """When each of the script's bytes went out."""
 
 
 @dataclass
@@ -92,6 +94,8 @@ class ScriptedHttp:
                 number = len(self.arrived)
                 self.arrived.append(Arrived(time.monotonic(), head, body, connection))
                 for step in self.script(number):
+                    if isinstance(step, bytes):
+                        self.arrived[number].written_s.append(time.monotonic())
                     if await self._step(step, writer):
                         return
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):

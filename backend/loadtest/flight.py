@@ -1,6 +1,7 @@
 """One request on its way: a connection in good time, the bytes when they are due, the answer."""
 
 import asyncio
+import errno
 import time
 from typing import Protocol
 
@@ -85,8 +86,9 @@ class Flight:
     async def _connect(self) -> None:
         try:
             connection = await self._air.connections.open()
-        except OSError:
+        except (OSError, UnicodeError) as error:
             if self._request is not None:
+                self.outcome.code = errno.errorcode.get(getattr(error, "errno", None) or 0)
                 self._fail_unsent()
             return
         if self.landed:

