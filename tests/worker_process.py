@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 Json = dict[str, Any]
 
@@ -27,9 +28,9 @@ class WorkerProcess:
     """What it printed when it began to serve."""
 
 
-def start_worker(*arguments: str) -> subprocess.Popen[str]:
-    """`weir backend …` on a free port, perhaps not serving yet."""
-    command = [sys.executable, "-m", "gateway", "backend", *arguments, "--port", "0"]
+def start_worker(*arguments: str, port: int = 0) -> subprocess.Popen[str]:
+    """`weir backend …` on that port or a free one, perhaps not serving yet."""
+    command = [sys.executable, "-m", "gateway", "backend", *arguments, "--port", str(port)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     )
@@ -38,12 +39,18 @@ def start_worker(*arguments: str) -> subprocess.Popen[str]:
 @contextmanager
 def running_worker(*arguments: str) -> Iterator[WorkerProcess]:
     """A worker that serves, until the block ends."""
-    process = start_worker(*arguments)
-    try:
+    with ended(start_worker(*arguments)) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert " at http://" in line, process.communicate(timeout=10)
         yield WorkerProcess(line.split(" at ")[1].strip(), process, line)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """The process, until the block ends."""
+    try:
+        yield process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -105,8 +112,9 @@ class Streamed:
 class WorkerClient:
     """One test's connections to a worker."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: URL) -> None:
         self.session = session
+        self.url = url
 
     async def get(self, path: str) -> Json:
         """A JSON document."""
@@ -171,6 +179,20 @@ class WorkerClient:
             await asyncio.sleep(0.005)
         raise AssertionError(f"wanted {wanted}, the load stayed {load}")
 
+    async def metric(self, name: str) -> float:
+        """The one sample of a metric."""
+        async with self.session.get("/metrics") as response:
+            lines = (await response.text()).splitlines()
+        (line,) = [line for line in lines if line.startswith(name + "{")]
+        return float(line.rpartition(" ")[2])
+
+    async def eventually_metric(self, name: str, wanted: float, *, within_s: float = 10) -> None:
+        """Wait until a metric has this value."""
+        deadline = time.monotonic() + within_s
+        while await self.metric(name) != wanted:
+            assert time.monotonic() < deadline, f"{name} is {await self.metric(name)}"
+            await asyncio.sleep(0.005)
+
     async def ledger_end(self) -> int:
         """The cursor behind everything recorded so far."""
         cursor: int = (await self.get("/weir/ledger?since=9007199254740991"))["next"]
@@ -214,4 +236,4 @@ async def connected(worker: WorkerProcess) -> AsyncIterator[WorkerClient]:
     async with aiohttp.ClientSession(
         worker.url, connector=connector, timeout=timeout, read_bufsize=2**20
     ) as session:
-        yield WorkerClient(session)
+        yield WorkerClient(session, URL(worker.url))

@@ -114,6 +114,67 @@ async def test_arming(worker: WorkerClient) -> None:
         assert (await worker.post("/weir/faults", wrong))[0] == 400
 
 
+async def test_wrong_usage(worker: WorkerClient) -> None:
+    """The closing usage is off; the ledger is not."""
+    await arm(worker, kind="wrong_usage", amount=5, count=2)
+    streamed = await worker.chat_stream(rid="inflated")
+    assert streamed.usage is not None
+    assert streamed.usage["completion_tokens"] == 13
+    assert (await worker.chat())["usage"]["completion_tokens"] == 13
+    assert (await worker.ledger_of("inflated"))["completion_tokens"] == 8
+
+
+async def test_reset(worker: WorkerClient) -> None:
+    """The connection ends in a reset, not in an end of file."""
+    await arm(worker, kind="reset", after_tokens=2)
+    body = json.dumps(chat_body("x", stream=True, max_tokens=100)).encode()
+    reader, writer = await asyncio.open_connection(worker.url.host, worker.url.port)
+    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n")
+    writer.write(b"content-length: %d\r\n\r\n%b" % (len(body), body))
+    with pytest.raises(ConnectionResetError):
+        await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    await worker.eventually_load(num_running_reqs=0)
+
+
+async def test_stale_load(worker: WorkerClient) -> None:
+    """The load stands still for a while, whatever happens, and then does not."""
+    await arm(worker, kind="stale_load", delay_ms=1500)
+    before = await worker.load()
+    assert before["num_running_reqs"] == 0
+    running = asyncio.create_task(worker.chat_stream(max_tokens=2000, rid="unseen-"))
+    await worker.eventually_metric("sglang:num_running_reqs", 1.0)
+    assert await worker.load() == before
+    await worker.eventually_load(num_running_reqs=1)
+    await worker.abort(rid="unseen-")
+    await running
+
+
+async def test_the_whole_replica_is_slow(worker: WorkerClient) -> None:
+    """Every step of everybody takes so many times as long, until it is cleared."""
+    await arm(worker, kind="slow", scope="replica", factor=10)
+    await worker.chat(max_tokens=5, rid="slowed")
+    entry = await worker.ledger_of("slowed")
+    assert entry["ended_at_ms"] - entry["first_token_ms"] >= 4 * 10 * 11
+    await worker.session.delete("/weir/faults")
+    await worker.chat(max_tokens=5, rid="not-slowed")
+    entry = await worker.ledger_of("not-slowed")
+    assert entry["ended_at_ms"] - entry["first_token_ms"] < 3 * 4 * 11 + 200
+
+
+async def test_the_whole_replica_stalls(worker: WorkerClient) -> None:
+    """No step ends until it is cleared; then everything goes on, nothing lost."""
+    await arm(worker, kind="stall", scope="replica")
+    running = [asyncio.create_task(worker.chat(max_tokens=5)) for _ in range(3)]
+    done, _ = await asyncio.wait(running, timeout=0.5)
+    assert not done
+    await worker.session.delete("/weir/faults")
+    answers = await asyncio.gather(*running)
+    assert [answer["usage"]["completion_tokens"] for answer in answers] == [5, 5, 5]
+    status, _ = await worker.post("/weir/faults", {"kind": "die", "scope": "replica"})
+    assert status == 400
+
+
 @pytest.mark.fault
 async def test_die() -> None:
     """The whole worker dies in the middle of a stream."""

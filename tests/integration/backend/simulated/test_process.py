@@ -1,13 +1,26 @@
 """A worker as a process: what it prints, how it stops."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.parse
 
-from worker_process import chat_body, connected, running_worker
+import aiohttp
+from worker_process import (
+    WorkerProcess,
+    chat_body,
+    connected,
+    ended,
+    running_worker,
+    served_urls,
+    start_worker,
+)
+
+from backend.embedded.ports import free_port
 
 
 async def test_says_that_it_is_simulated() -> None:
@@ -31,6 +44,88 @@ async def test_sigterm_lets_streams_end() -> None:
             streamed = await running
         assert (streamed.finish_reason, streamed.done) == ("length", True)
         assert await asyncio.to_thread(worker.process.wait, 10) == 0
+
+
+async def test_a_draining_worker_still_answers() -> None:
+    """After SIGTERM, while something runs, /health is 503 and new requests are served, as SGLang
+    does."""
+    with running_worker("simulated") as worker:
+        async with connected(worker) as client:
+            running = asyncio.create_task(client.chat_stream(max_tokens=200, ignore_eos=True))
+            await client.eventually_load(num_running_reqs=1)
+            worker.process.send_signal(signal.SIGTERM)
+            while True:
+                async with client.session.get("/health") as response:
+                    if response.status == 503:
+                        break
+            assert (await client.chat(max_tokens=3))["usage"]["completion_tokens"] == 3
+            assert not running.done()
+            assert (await running).finish_reason == "length"
+        assert await asyncio.to_thread(worker.process.wait, 10) == 0
+
+
+async def test_health_generates() -> None:
+    """/health takes a second and one token of its own where nothing runs, and only the second where
+    something does; no total counts it."""
+    with running_worker("simulated") as worker:
+        async with connected(worker) as client:
+            for path in ("/health", "/health_generate"):
+                began = time.monotonic()
+                async with client.session.get(path) as response:
+                    assert (response.status, await response.read()) == (200, b"")
+                assert 0.9 < time.monotonic() - began < 3
+            running = asyncio.create_task(client.chat_stream(max_tokens=2000, rid="busy-"))
+            await client.eventually_load(num_running_reqs=1)
+            async with client.session.get("/health") as response:
+                assert response.status == 200
+            await client.abort(rid="busy-")
+            await running
+            entries = await client.ledger(0)
+            assert [entry["health"] for entry in entries] == [True, True, False]
+            assert all(entry["rid"].startswith("HEALTH_CHECK") for entry in entries[:2])
+            assert await client.metric("sglang:num_requests_total") == 1
+
+
+async def test_start_up() -> None:
+    """Until it has started a worker answers 503 and says so; a fast clock shortens that."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    arguments = ("simulated", "--start-up", "100000", "--speed", "50")
+    with ended(start_worker(*arguments, port=port)) as process:
+        async with connected(WorkerProcess(url, process, "")) as client:
+            seen = []
+            while 200 not in seen[-1:]:
+                with contextlib.suppress(aiohttp.ClientConnectorError):
+                    async with client.session.get("/ready") as ready:
+                        seen.append(ready.status)
+                    if seen == [503]:
+                        async with client.session.get("/health") as health:
+                            assert health.status == 503
+                        assert (await client.get("/server_info"))["status"] == "starting"
+                await asyncio.sleep(0.02)
+            assert set(seen) == {503, 200}
+            assert (await client.chat(max_tokens=3))["usage"]["completion_tokens"] == 3
+            assert (await client.get("/server_info"))["weir_clock_speed"] == 50
+
+
+async def test_replicas_share_nothing_but_the_process() -> None:
+    """Each has its address, line, ledger, cache, faults and ids."""
+    with running_worker("simulated", "--model", "m", "--replicas", "2") as worker:
+        urls = served_urls(worker, 2)
+        assert len(set(urls)) == 2
+        first, second = (WorkerProcess(url, worker.process, worker.line) for url in urls)
+        async with connected(first) as one, connected(second) as other:
+            await one.post("/weir/faults", {"kind": "error_500"})
+            text = "The same long question, asked of both"
+            held = asyncio.create_task(other.chat(text, max_tokens=100, rid="same"))
+            await other.eventually_load(num_running_reqs=1)
+            status, _ = await one.post("/v1/chat/completions", chat_body(text, rid="same"))
+            assert status == 500
+            answer = await one.chat(text, max_tokens=100, rid="same")
+            assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+            assert answer["choices"] == (await held)["choices"]
+            for client in (one, other):
+                assert len(await client.ledger(0)) == 1
 
 
 async def test_grace_time_ends() -> None:

@@ -126,14 +126,14 @@ async def test_real_time() -> None:
         moments = zip(early["decode_moments"], late["decode_moments"], strict=True)
         steps, sequences, step_us, *_ = [there - here for here, there in moments]
         took_us = (late["timestamp"] - early["timestamp"]) * 1e6
-        print(f"{took_us / steps / 1000:.2f} ms a step, {step_us / steps / 1000:.2f} modelled")
+        print(f"{took_us / steps / 1000:.2f} ms a step, {step_us / steps / 1000:.2f} modelled")  # noqa: T201 # for who runs it with -s
         assert step_us * (1 - 3 * TOLERANCE) < took_us
         assert took_us - waited_s * 1e6 < step_us * (1 + 3 * TOLERANCE)
         tokens += sequences
         tokens_a_second += sequences / step_us * 1e6
     core = used_s / tokens * tokens_a_second
-    print(f"{used_s / tokens * 1e6:.1f} us of processor a token, {core:.0%} of a core")
-    print(f"waited {waited_s:.2f} s for a core; steps at most {lag_ms} ms late")
+    print(f"{used_s / tokens * 1e6:.1f} us of processor a token, {core:.0%} of a core")  # noqa: T201 # for who runs it with -s
+    print(f"waited {waited_s:.2f} s for a core; steps at most {lag_ms} ms late")  # noqa: T201 # for who runs it with -s
     assert core < 1.0
 
 
