@@ -139,10 +139,10 @@ def event(answer: Answer) -> bytes:
     return b"data: " + _encoder.encode(answer) + b"\n\n"
 
 
-def usage_tail(usage: Usage, *, cached: bool = True) -> tuple[bytes, bytes]:
+def usage_tail(usage: Usage) -> tuple[bytes, bytes]:
     """What lies before and after the counts of output in an event whose last field is usage, as
-    `%d` of total and output tokens; `cached` False says nothing of the cache."""
-    tokens = usage.cached_tokens if cached else None
+    `%d` of total and output tokens."""
+    tokens = usage.cached_tokens
     details = b"null" if tokens is None else b'{"cached_tokens":%d}' % tokens
     before = b',"usage":{"prompt_tokens":%d,"total_tokens":' % usage.prompt_tokens
     after = (
@@ -168,7 +168,7 @@ def wire_usage(usage: Usage, *, closing_text: bool = False) -> WireUsage:
     )
 
 
-def wire_logprobs(logprobs: list[TokenLogprob]) -> WireLogprobs | None:
+def wire_logprobs(logprobs: Sequence[TokenLogprob]) -> WireLogprobs | None:
     """Log probabilities as JSON says them, None where there are none."""
     if not logprobs:
         return None

@@ -1,7 +1,7 @@
 """The HTTP application over an engine."""
 
 import logging
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Litestar, Request, Response, get, post
@@ -9,6 +9,7 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler, asgi, delete, route
 from litestar.params import FromQuery, QueryParameter
+from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
 from backend.sglang_http import descriptions
@@ -24,11 +25,21 @@ from backend.sglang_http.wire import AbortBody, TokenizeBody, decode
 logger = logging.getLogger(__name__)
 
 Asked = Request[object, object, State]
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PROMETHEUS = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 FLUSHED = (
     b"Cache flushed.\nPlease check backend logs for more details. (When there are running or "
     b"waiting requests, the operation will not be performed.)\n"
 )
+
+
+class Untyped(Response[bytes]):
+    """An answer that does not say of which type it is, as SGLang sends its texts."""
+
+    def to_asgi_response(self, *arguments: Any, **named: Any) -> ASGIResponse:
+        """The answer as it goes out."""
+        answer = super().to_asgi_response(*arguments, **named)
+        del answer.headers["content-type"]
+        return answer
 
 
 def create_app(engine: Engine) -> Litestar:
@@ -80,7 +91,7 @@ def _description_routes(engine: Engine) -> list[HTTPRouteHandler]:
         form: Annotated[str, QueryParameter(name="format")] = "json",
     ) -> Response[bytes]:
         if form == "prometheus":
-            return Response(descriptions.loads_text(engine), media_type=PROMETHEUS)
+            return Response(descriptions.loads_text(engine), headers=PROMETHEUS)
         return _json(descriptions.loads(engine))
 
     @get(["/server_info", "/get_server_info"])
@@ -106,7 +117,7 @@ def _witness_routes(engine: Engine, metrics: Metrics) -> list[HTTPRouteHandler]:
 
     @get("/metrics")
     async def prometheus() -> Response[bytes]:
-        return Response(metrics.render(), media_type=PROMETHEUS)
+        return Response(metrics.render(), headers=PROMETHEUS)
 
     @get("/weir/ledger")
     async def ledger(since: FromQuery[int] = 0) -> Response[bytes]:
@@ -121,14 +132,18 @@ def _control_routes(engine: Engine) -> list[HTTPRouteHandler]:
         body = decode(await request.body(), AbortBody)
         if body.abort_all or body.rid:
             engine.abort(body.rid or "", abort_all=bool(body.abort_all))
-        return Response(b"", media_type="text/plain")
+        return Untyped(b"")
 
     @post("/v1/tokenize", status_code=200)
     async def tokenize(request: Asked) -> Response[bytes]:
-        prompt = await _encode(engine, decode(await request.body(), TokenizeBody))
+        body = decode(await request.body(), TokenizeBody)
+        prompts = await _encode(engine, body)
+        tokens: list[object] = [prompt.tokens for prompt in prompts]
+        count: list[object] = [len(prompt.tokens) for prompt in prompts]
+        listed = isinstance(body.prompt, list)
         answer = {
-            "tokens": prompt.tokens,
-            "count": len(prompt.tokens),
+            "tokens": tokens if listed else tokens[0],
+            "count": count if listed else count[0],
             "max_model_len": engine.info.context_tokens,
         }
         return _json(answer)
@@ -136,8 +151,8 @@ def _control_routes(engine: Engine) -> list[HTTPRouteHandler]:
     @route("/flush_cache", http_method=["GET", "POST"], status_code=200)
     async def flush_cache() -> Response[bytes]:
         if engine.flush_cache():
-            return Response(FLUSHED, media_type="text/plain")
-        return Response(b"Flush cache failed.\n", status_code=400, media_type="text/plain")
+            return Untyped(FLUSHED)
+        return Untyped(b"Flush cache failed.\n", status_code=400)
 
     return [abort, tokenize, flush_cache, *_fault_routes(engine)]
 
@@ -164,22 +179,25 @@ def _fault_routes(engine: Engine) -> list[HTTPRouteHandler]:
     return [arm, armed, clear]
 
 
-async def _encode(engine: Engine, body: TokenizeBody) -> Prompt:
+async def _encode(engine: Engine, body: TokenizeBody) -> list[Prompt]:
     if not engine.ready:
         raise Refused("The server is not ready.", status=503, kind="503")
     if body.tools and "tools" not in engine.info.honours:
         raise Refused("tools is not supported by this worker.")
+    if (body.messages is None) == (body.prompt is None):
+        raise Refused("Exactly one of messages and prompt is required.")
+    if body.prompt is not None:
+        texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+        return [await engine.encode_text(text) for text in texts]
     if body.messages:
         messages = plain_messages(body.messages)
         continue_final = bool(body.continue_final_message) and messages[-1].role == "assistant"
-        return await engine.encode_chat(messages, continue_final=continue_final)
-    if body.prompt is None:
-        raise Refused("Either messages or prompt is required.")
-    return await engine.encode_text(body.prompt)
+        return [await engine.encode_chat(messages, continue_final=continue_final)]
+    raise Refused("Messages cannot be empty.")
 
 
 def _empty(status: int) -> Response[bytes]:
-    return Response(b"", status_code=status, media_type="text/plain")
+    return Untyped(b"", status_code=status)
 
 
 def _json(value: object) -> Response[bytes]:
@@ -194,7 +212,11 @@ def _http_error(_: Asked, error: HTTPException) -> Response[bytes]:
     names = {404: "Not Found", 405: "Method Not Allowed"}
     detail = names.get(error.status_code, "Bad Request")
     body = msgspec.json.encode({"detail": detail})
-    return Response(body, status_code=error.status_code, media_type="application/json")
+    allowed = (error.headers or {}).get("allow", "").split(", ")
+    methods = ", ".join(sorted({*allowed} & {"DELETE", "GET", "POST"}))
+    headers = {"allow": methods} if methods else None
+    kind = "application/json"
+    return Response(body, status_code=error.status_code, media_type=kind, headers=headers)
 
 
 def _unexpected(_: Asked, error: Exception) -> Response[bytes]:

@@ -1,6 +1,7 @@
 """Runs a planned request and writes its answer, whole or streamed."""
 
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -60,7 +61,8 @@ class Completion(RunningRequest):
                 model=self.plan.model,
                 choices=self._whole_choices(finishes, ["".join(text) for text in texts], logprobs),
                 usage=msgspec.UNSET if self.faulted.drops_usage else wire_usage(total),
-                metadata=metadata(total.completion_tokens),
+                # Of several choices SGLang shows the first one's.
+                metadata=metadata(finishes[0].usage.completion_tokens),
             )
         )
 
@@ -73,6 +75,7 @@ class Completion(RunningRequest):
         usages = [Usage(0, 0, None)] * len(self.generations)
         last_rid = self.rid
         opened: set[int] = set()
+        ends: list[tuple[int, Finish]] = []
         try:
             async with aclosing(self.deltas(self._direct(connection))) as deltas:
                 async for index, delta in self.faulted.pass_on(deltas):
@@ -81,6 +84,10 @@ class Completion(RunningRequest):
                     for payload in self._events(index, delta, first=index not in opened):
                         await write(payload)
                     opened.add(index)
+                    if self._chat and delta.finish is not None:
+                        ends.append((index, delta.finish))
+            for index, finish in ends:
+                await write(self._end(index, finish, last_rid))
         except EngineFailure as failure:
             body = msgspec.json.encode({"error": failure.event_body()})
             await write(b"data: " + body + b"\n\n")
@@ -96,27 +103,32 @@ class Completion(RunningRequest):
         """What writes the texts of a lone sequence, where nothing has to look at them."""
         if connection is None or self.faulted.strikes or len(self.generations) > 1:
             return None
+        if not self._chat:
+            # Its last text and its finish are one event.
+            return None
         if self.plan.sequences[0].sampling.top_logprobs is not None:
             return None
         return ContentWriter(
             connection,
             self.generations[0],
-            lambda text: self._chunk(0, [self._content(0, text, [])], None),
-            chat=self._chat,
+            lambda text: self._chunk(self.rid, [self._content(text)], None),
             continuous_usage=self.plan.continuous_usage,
         )
 
+    @staticmethod
     def _content(
-        self, index: int, text: str, logprobs: list[TokenLogprob]
-    ) -> ChatChunkChoice | TextChoice:
-        if not self._chat:
-            return TextChoice(index, text)
+        text: str, logprobs: Sequence[TokenLogprob] = (), *, index: int = 0
+    ) -> ChatChunkChoice:
         return ChatChunkChoice(index, ChatDelta(content=text), wire_logprobs(logprobs))
 
     def _events(self, index: int, delta: Delta, *, first: bool) -> list[bytes]:
-        usage = self._usage_of(index, delta) if self.plan.continuous_usage else None
+        rid = self.generations[index].rid
+        usage = delta.usage if self.plan.continuous_usage else None
         finish = delta.finish
         if not self._chat:
+            if usage is not None:
+                # What was cached a text completion says at its end alone.
+                usage = Usage(usage.prompt_tokens, usage.completion_tokens, None)
             if not (delta.text or finish):
                 return []
             choice = TextChoice(
@@ -125,30 +137,28 @@ class Completion(RunningRequest):
                 finish_reason=finish.reason.value if finish else None,
                 matched_stop=finish.matched_stop if finish else None,
             )
-            return [self._chunk(index, [choice], usage)]
+            return [self._chunk(rid, [choice], usage)]
         events = []
         if first:
             role = ChatChunkChoice(index, ChatDelta(role="assistant", content=""))
-            events.append(self._chunk(index, [role], None))
+            events.append(self._chunk(rid, [role], None))
         if delta.text:
-            content = self._content(index, delta.text, delta.logprobs)
-            events.append(self._chunk(index, [content], usage))
-        if finish is not None:
-            end = ChatChunkChoice(
-                index,
-                ChatDelta(),
-                finish_reason=finish.reason.value,
-                matched_stop=finish.matched_stop,
-            )
-            events.append(self._chunk(index, [end], None))
+            content = self._content(delta.text, delta.logprobs, index=index)
+            events.append(self._chunk(rid, [content], usage))
         return events
 
+    def _end(self, index: int, finish: Finish, rid: str) -> bytes:
+        """The finish of a chat's choice: after all choices' content, under the last one's id."""
+        reason, matched = finish.reason.value, finish.matched_stop
+        end = ChatChunkChoice(index, ChatDelta(), finish_reason=reason, matched_stop=matched)
+        return self._chunk(rid, [end], None)
+
     def _chunk(
-        self, index: int, choices: list[ChatChunkChoice | TextChoice], usage: Usage | None
+        self, rid: str, choices: Sequence[ChatChunkChoice | TextChoice], usage: Usage | None
     ) -> bytes:
         return event(
             Answer(
-                id=self.generations[index].rid,
+                id=rid,
                 object="chat.completion.chunk" if self._chat else "text_completion",
                 created=self._created,
                 model=self.plan.model,
@@ -168,12 +178,6 @@ class Completion(RunningRequest):
                 usage=wire_usage(usage, closing_text=not self._chat),
             )
         )
-
-    def _usage_of(self, index: int, delta: Delta) -> Usage:
-        """Usage on a chunk. A text completion shows no cached tokens there while none were."""
-        if self._chat or delta.usage.cached_tokens:
-            return delta.usage
-        return Usage(delta.usage.prompt_tokens, delta.usage.completion_tokens, None)
 
     def _whole_choices(
         self, finishes: list[Finish], texts: list[str], logprobs: list[list[TokenLogprob]]

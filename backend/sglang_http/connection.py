@@ -63,13 +63,11 @@ class ContentWriter:
         generation: Generation,
         event_of: Callable[[str], bytes],
         *,
-        chat: bool,
         continuous_usage: bool,
     ) -> None:
         """`event_of` makes the whole event of a text, without usage."""
         self._connection = connection
         self._generation = generation
-        self._chat = chat
         self._continuous_usage = continuous_usage
         self._head, self._tail = event_of(_MARK).split(_encoder.encode(_MARK))
         self._usage: tuple[bytes, bytes] | None = None
@@ -88,9 +86,7 @@ class ContentWriter:
         """The end of an event, whose last field is the usage so far."""
         generation = self._generation
         if self._usage is None:
-            # A text completion shows no cached tokens here while none were.
-            cached = self._chat or bool(generation.cached_tokens)
-            before, after = usage_tail(generation.usage, cached=cached)
+            before, after = usage_tail(generation.usage)
             self._usage = self._tail.rstrip().removesuffix(b"}") + before, after
         before, after = self._usage
         output = generation.completion_tokens

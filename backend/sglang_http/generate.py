@@ -6,8 +6,9 @@ import msgspec
 
 from backend.sglang_http.answers import DONE
 from backend.sglang_http.engine import Engine, Prompt
+from backend.sglang_http.generate_answer import late_refusal
 from backend.sglang_http.planning import Plan, decode_ids, plan_sequences
-from backend.sglang_http.refusals import Refused
+from backend.sglang_http.refusals import InputTooLong, Refused
 from backend.sglang_http.sampling import refuse_unsupported
 from backend.sglang_http.wire import CompletionBody, GenerateBody, GenerateSampling
 
@@ -25,6 +26,7 @@ class GenerateRefused(Refused):
     def __init__(self, refused: Refused, *, in_stream: bool) -> None:
         super().__init__(refused.message, status=refused.status, kind=refused.kind)
         self.in_stream = in_stream
+        self.late = refused.in_stream if isinstance(refused, InputTooLong) else None
 
 
 def generate_refusal(refused: Refused) -> tuple[bytes, bool]:
@@ -33,6 +35,8 @@ def generate_refusal(refused: Refused) -> tuple[bytes, bool]:
         return msgspec.json.encode({"error": refused.message}), False
     if refused.status != 400:
         return refused.body(), False
+    if isinstance(refused, GenerateRefused) and refused.late is not None:
+        return b"".join(late_refusal(refused.message, refused.late.rid)), True
     if isinstance(refused, GenerateRefused) and refused.in_stream:
         error = {
             "message": refused.message,

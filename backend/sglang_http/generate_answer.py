@@ -93,10 +93,12 @@ def _meta_info(
             "e2e_latency": course.end_to_end_s,
             "request_received_ts": _seconds(course.queued_ns),
             "first_token_latency": course.first_token_s,
+            "api_server_dispatch_finish_ts": _seconds(course.entered_ns or course.queued_ns),
             "request_finished_ts": _seconds(course.ended_ns),
-            "decode_throughput": (count - 1) / decoding_s if decoding_s else None,
             "response_sent_to_client_ts": time.time(),
         }
+        if count > 1 and decoding_s:
+            told["decode_throughput"] = (count - 1) / decoding_s
     return told
 
 
@@ -110,6 +112,18 @@ def _reason(finish: Finish | None, generation: Generation) -> dict[str, object] 
     if generation.course.started_ns is None:
         return {"type": "abort", "message": "Abort in waiting queue"}
     return {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None}
+
+
+def late_refusal(message: str, rid: str) -> list[bytes]:
+    """The events of a stream whose prompt the scheduler refused: SGLang has it answer a prompt of
+    one token with one token."""
+    generation = Generation(rid, 1)
+    course, usage = generation.course, Usage(1, 1, 0)
+    course.started_ns = course.first_token_ns = course.ended_ns = time.time_ns()
+    told = _meta_info(generation, usage, 1, Finish(FinishReason.ABORT, usage))
+    refused = {"status_code": 400, "err_type": "BadRequestError"}
+    told["finish_reason"] = {"type": "abort", "message": message, **refused}
+    return [_event({"text": "", "output_ids": [0], "meta_info": told}), DONE]
 
 
 def _failed(generation: Generation, failure: EngineFailure) -> dict[str, object]:

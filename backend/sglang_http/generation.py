@@ -92,7 +92,9 @@ class Course:
     def queue_s(self) -> float | None:
         """How long it waited."""
         entered_ns = self.queued_ns if self.entered_ns is None else self.entered_ns
-        return _seconds_between(entered_ns, self.started_ns)
+        waited_s = _seconds_between(entered_ns, self.started_ns)
+        # The two come from two clocks.
+        return None if waited_s is None else max(0.0, waited_s)
 
     @property
     def first_token_s(self) -> float | None:

@@ -59,11 +59,11 @@ class LiveSequences:
         return sequence
 
     def matching(self, rid: str, *, abort_all: bool) -> list[LiveSequence]:
-        """Those whose rid starts with `rid`, which is how SGLang's scheduler aborts. An empty rid
-        matches none."""
+        """Those whose rid starts with `rid`, which is how SGLang's scheduler aborts; none where no
+        live one is called just so, for then SGLang's front does not ask it."""
         if abort_all:
             return list(self._by_rid.values())
-        if not rid:
+        if rid not in self._by_rid:
             return []
         return [live for known, live in self._by_rid.items() if known.startswith(rid)]
 

@@ -155,7 +155,7 @@ class TokenizeBody(msgspec.Struct, frozen=True):
     """POST /v1/tokenize: a chat, or plain text."""
 
     messages: list[ChatMessage] | None = None
-    prompt: str | None = None
+    prompt: str | list[str] | None = None
     tools: list[msgspec.Raw] | None = None
     continue_final_message: bool | None = False
 

@@ -59,6 +59,22 @@ def check_whole(engine: Engine) -> None:
     assert (meta["completion_tokens"], meta["cached_tokens"]) == (4, 0)
     assert meta["weight_versions"] == [{"version": "default", "start": 0, "end": 4}]
     assert 0 < meta["first_token_latency"] <= meta["e2e_latency"]
+    assert 0 <= meta["queue_time"] <= meta["e2e_latency"]
+    assert meta["decode_throughput"] > 0
+
+
+def check_one_token(engine: Engine) -> None:
+    """One token decodes at no speed at all: that name is absent."""
+    meta = engine.generate(tokens=1).json["meta_info"]
+    assert meta["completion_tokens"] == 1
+    assert "decode_throughput" not in meta
+
+
+def check_nothing_asked(engine: Engine) -> None:
+    """As a chat's: 200, and empty."""
+    answer = engine.generate(tokens=0).json
+    assert (answer["text"], answer["output_ids"]) == ("", [])
+    assert answer["meta_info"]["finish_reason"] == {"type": "length", "length": 0}
 
 
 def check_ids_in_and_out(engine: Engine) -> None:
@@ -116,13 +132,6 @@ def check_batch_stream(engine: Engine) -> None:
     assert [len(event["output_ids"]) for event in ended] == [2, 2]
 
 
-def check_default_length(engine: Engine) -> None:
-    """Without `max_new_tokens` it is 128."""
-    sampling = {"temperature": 0, "ignore_eos": True}
-    answer = engine.generate(sampling_params=sampling).json
-    assert answer["meta_info"]["finish_reason"] == {"type": "length", "length": 128}
-
-
 def check_stop_string(engine: Engine) -> None:
     """What matched is named in the finish reason."""
     text = f"A canal ({uuid4().hex}) joins"
@@ -132,24 +141,6 @@ def check_stop_string(engine: Engine) -> None:
     answer = engine.generate(text, sampling_params=sampling).json
     assert answer["meta_info"]["finish_reason"] == {"type": "stop", "matched": stop}
     assert answer["text"] == whole[: whole.index(stop)]
-
-
-def check_logprobs(engine: Engine) -> None:
-    """08b: `[logprob, id, text]`; the first of the input has none; from 0 on nothing is cached."""
-    ids = engine.tokens_of(prompt=f"A reef ({uuid4().hex})")
-    engine.generate(input_ids=ids)
-    wanted: Json = {"return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 2}
-    answer = engine.generate(input_ids=ids, tokens=3, return_text_in_logprobs=True, **wanted).json
-    meta = answer["meta_info"]
-    assert meta["cached_tokens"] == 0
-    given, made = meta["input_token_logprobs"], meta["output_token_logprobs"]
-    assert [entry[1] for entry in given] == ids
-    assert given[0][0] is None
-    assert all(isinstance(entry[0], float) for entry in given[1:] + made)
-    assert [entry[1] for entry in made] == answer["output_ids"]
-    assert meta["output_token_logprobs_length"] == 3
-    assert meta["input_top_logprobs"][0] is None
-    assert [len(entry) for entry in meta["output_top_logprobs"]] == [2, 2, 2]
 
 
 def check_unknown_sampling_parameter(engine: Engine) -> None:

@@ -218,6 +218,7 @@ def check_flush(engine: Engine) -> None:
     for method in ("GET", "POST"):
         answer = engine.ask(method, "/flush_cache", b"{}" if method == "POST" else None)
         assert (answer.status, answer.text) == (200, FLUSHED)
+        assert "content-type" not in answer.headers
     text = f"A dune ({uuid4().hex})"
     prompt = engine.chat(text).json["usage"]["prompt_tokens"]
     with ExitStack() as stack:
@@ -236,6 +237,7 @@ def check_health(engine: Engine) -> None:
         assert answer.took_s >= 0.9
     answer = engine.get("/ready")
     assert (answer.status, answer.raw) == (200, b"")
+    assert "content-type" not in answer.headers
     assert answer.took_s < 0.9
 
 
@@ -250,6 +252,8 @@ def check_metrics(engine: Engine) -> None:
     for _ in range(2):
         engine.chat(text)
     types = families(engine)
+    kind = engine.get("/metrics").headers["content-type"]
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
     wanted = {
         **dict.fromkeys(GAUGES, "gauge"),
         **dict.fromkeys(COUNTERS, "counter"),
@@ -270,8 +274,9 @@ def check_metrics_labels(engine: Engine) -> None:
         assert re.search(rf"^sglang:{name}{{[^}}]*{model}[^}}]*}} ", said, re.MULTILINE), name
     cached = r'^sglang:cached_tokens_total{[^}]*cache_source="device"[^}]*} '
     assert re.search(cached, said, re.MULTILINE)
-    answered = rf'^sglang:http_responses_total{{endpoint="{CHAT}",[^}}]*status_code="200"}} '
-    assert re.search(answered, said, re.MULTILINE)
+    answered = re.findall(r"^sglang:http_responses_total{([^}]*)} ", said, re.MULTILINE)
+    wanted = {f'endpoint="{CHAT}"', 'method="POST"', 'status_code="200"'}
+    assert any(wanted <= set(labels.split(",")) for labels in answered)
 
 
 def check_metrics_count(engine: Engine) -> None:

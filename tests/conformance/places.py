@@ -153,7 +153,7 @@ def check_a_higher_number_first(engine: Engine) -> None:
 def check_who_runs_stays(engine: Engine) -> None:
     """Without preemption the highest number waits like everybody."""
     with occupied(engine, max_tokens=24, priority=0) as place:
-        high = engine.later(CHAT, chat_body(max_tokens=1, priority=50))
+        high = engine.later(CHAT, chat_body(max_tokens=12, priority=50))
         while not (finish := place.event()["choices"][0]["finish_reason"]):
             pass
         assert not high.done()

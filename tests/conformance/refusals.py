@@ -113,6 +113,8 @@ def check_no_such_method(engine: Engine) -> None:
         answer = engine.get(path)
         assert (answer.status, answer.text) == (405, '{"detail":"Method Not Allowed"}')
         assert answer.headers["allow"] == "POST"
+    answer = engine.post("/v1/models", {})
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
 
 
 def check_negative_maximum(engine: Engine) -> None:

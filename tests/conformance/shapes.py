@@ -85,8 +85,10 @@ def shape(value: object) -> object:
 
 
 def assert_shape(answer: object, captured: object) -> None:
-    """Fail, showing the answer, where it is shaped otherwise."""
+    """Fail, showing the answer, where it is shaped otherwise or says that it is another thing."""
     assert shape(answer) == shape(captured), json.dumps(answer)[:3000]
+    if isinstance(answer, dict) and isinstance(captured, dict):
+        assert answer.get("object") == captured.get("object")
 
 
 def assert_error(answer: Json, message: str, *, kind: str = "BadRequestError") -> None:
