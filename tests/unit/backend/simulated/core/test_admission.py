@@ -31,6 +31,24 @@ def test_no_more_than_4096_tokens_are_reserved(pool: int, admitted: bool) -> Non
     assert (play.begin().kind == "prefill") is admitted
 
 
+@pytest.mark.parametrize(("pool", "admitted"), [(4159, True), (4158, False)])
+def test_no_more_than_4096_tokens_are_reserved_for_who_runs(pool: int, admitted: bool) -> None:
+    """The newcomer needs 50 + 1 + 1, beside 10 held and 4096."""
+    play = played(max_total_tokens=pool)
+    play.submit(request(text(10), 10_000, ignore_eos=True))
+    play.step()
+    play.submit(request(text(50, 1000), 1))
+    assert (play.begin().kind == "prefill") is admitted
+
+
+@pytest.mark.parametrize(("most", "together"), [(47, True), (48, False)])
+def test_newcomers_of_one_step_reserve_in_full(most: int, together: bool) -> None:
+    """The second needs 10 + its maximum + 1 of what the first's 10 + 30 + 1 leave of 100."""
+    play = played(max_total_tokens=100)
+    play.submit(request(text(10, 100), 30), request(text(10, 200), most))
+    assert play.begin().new_tokens == (20 if together else 10)
+
+
 def test_evictable_text_counts_as_room() -> None:
     """And is evicted for what comes."""
     play = played(max_total_tokens=100)
@@ -64,10 +82,10 @@ def test_a_step_takes_prompts_until_its_tokens_are_spent() -> None:
 def test_without_chunking_the_second_may_not_go_beyond() -> None:
     """But the first may."""
     play = played(max_prefill_tokens=10, chunked_prefill_size=-1)
-    play.submit(request(text(40)), request(text(6, 100)), request(text(3, 200)))
-    assert play.begin().new_tokens == 40
-    play.end()
-    assert play.begin().new_tokens == 9
+    prompts = (text(40), text(6, 100), text(3, 200), text(6, 300), text(4, 400))
+    play.submit(*map(request, prompts))
+    play.run(4)
+    assert [step.new_tokens for step in play.steps] == [40, 9, 6, 4]
 
 
 def test_no_more_run_than_may() -> None:

@@ -87,6 +87,17 @@ def test_a_much_better_arrival_takes_the_place_of_the_worst() -> None:
     assert victim.generated == 9
 
 
+def test_who_comes_back_does_not_count_for_the_hit_rate() -> None:
+    """Though its prompt was still cached: the last step computed no first-time prompt."""
+    play, victim = preemption(11)
+    while play.replica.load().retracted:
+        play.step()
+    assert play.steps[-1].kind == "prefill"
+    assert play.steps[-1].new_tokens == 3
+    assert victim.cached_tokens == 0
+    assert play.replica.load().cache_hit_rate == 0.0
+
+
 def test_the_difference_has_to_be_more_than_the_threshold() -> None:
     """10 is not."""
     play, victim = preemption(10)
@@ -117,18 +128,13 @@ def test_the_longest_cached_prefix_goes_first_under_lpm() -> None:
 
 def test_of_prompts_with_a_common_beginning_one_goes_first_under_lpm() -> None:
     """So that the others find it cached: they yield to those that share nothing."""
-    play = played(max_running_requests=1, schedule_policy="lpm")
-    play.submit(request(text(10, 9000), 2))
-    play.step()
+    play = played(max_running_requests=2, schedule_policy="lpm")
     pioneer = request(text(40) + text(5, 700), 1)
     follower = request(text(40) + text(5, 800), 1)
     other = request(text(45, 2000), 1)
     play.submit(pioneer, follower, other)
-    play.step()
-    play.step()
-    play.submit(request(text(45, 3000), 1))
+    assert play.step().generated == [pioneer, other]
     play.drain()
-    assert [r for r, _ in play.ended][1:3] == [pioneer, follower]
     assert follower.cached_tokens == 40
 
 
