@@ -1,7 +1,7 @@
 """`weir backend simulated`: one or more simulated replicas in one process."""
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
@@ -19,12 +19,12 @@ _KINDS: dict[str, click.ParamType[Any]] = {
     "context_length": click.IntRange(min=16),
     "max_queued_requests": _COUNT,
     "prefill_decode_interval": _COUNT,
-    "schedule_policy": click.Choice(["fcfs", "lpm"]),
+    "chunked_prefill_size": click.IntRange(min=-1),
     "schedule_conservativeness": click.FloatRange(min=0.0),
     "priority_scheduling_preemption_threshold": click.INT,
-    "retraction_policy": click.Choice(["length", "priority"]),
 }
-"""Flags whose values are not simply positive counts."""
+"""Flags whose values are neither positive counts nor one of a few words."""
+_HINTS = get_type_hints(SchedulerFlags)
 
 
 class StartUp(click.ParamType[float | None]):
@@ -50,6 +50,8 @@ def scheduler_flags(command: click.decorators.FC) -> click.decorators.FC:
             continue
         names = [name, "--kv-tokens"] if flag.name == "max_total_tokens" else [name]
         kind = _KINDS.get(flag.name, _POSITIVE)
+        if get_origin(_HINTS[flag.name]) is Literal:
+            kind = click.Choice(get_args(_HINTS[flag.name]))
         profiled = flag.name in ("max_total_tokens", "context_length")
         told = "the profile's" if profiled else "no limit" if flag.default is None else flag.default
         command = click.option(*names, flag.name, type=kind, help=f"[default: {told}]")(command)

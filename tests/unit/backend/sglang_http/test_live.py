@@ -1,5 +1,7 @@
 """Live sequences: one end each, in the ledger."""
 
+from dataclasses import replace
+
 import pytest
 
 from backend.sglang_http.engine import GenerationRequest, Prompt, Sampling
@@ -59,6 +61,24 @@ def test_usage_at_the_end() -> None:
     ]
     assert [entry.running_at_start for entry in entries] == [None, 1, 2]
     assert [entry.finish_reason for entry in entries] == ["abort", "abort", "stop"]
+
+
+def test_what_an_entry_tells() -> None:
+    """Its course, its priority, and whether the worker asked itself, which no total counts."""
+    ledger = Ledger()
+    live = LiveSequences(ledger)
+    for rid in ("HEALTH_CHECK_1", "r"):
+        sequence = live.add(replace(request(rid), priority=7))
+        live.start(sequence, at_ns=3_000_000)
+        sequence.generation.course.retractions = 2
+        sequence.generation.push("text", 1)
+        live.end(sequence, FinishReason.STOP)
+    health, other = ledger.page(0).entries
+    assert (health.health, other.health) == (True, False)
+    assert (other.priority, other.retractions, other.started_at_ms) == (7, 2, 3)
+    assert other.first_token_ms is not None
+    assert other.queued_at_ms <= other.first_token_ms <= other.ended_at_ms
+    assert (ledger.totals.requests, ledger.totals.completion_tokens) == (1, 1)
 
 
 def test_failures() -> None:
