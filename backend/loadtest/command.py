@@ -7,7 +7,7 @@ the books agree; 1: it proves nothing, or the books differ; 2: a bad option; 130
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import uvloop
@@ -75,10 +75,10 @@ def _report(folder: Path, asked: Request, result: Result) -> list[str]:
 def _print(text: str) -> None:
     """All of it: an unbuffered standard output (PYTHONUNBUFFERED) takes what a pipe has room for,
     and Python forgets the rest."""
-    output = click.get_binary_stream("stdout")
+    output: IO[bytes] = sys.stdout.buffer
     left = text.encode()
     while left:
-        left = left[output.write(left) or 0 :]
+        left = left[output.write(left) :]
     output.flush()
 
 
