@@ -126,7 +126,7 @@ _TARGET = (
         type=SECONDS,
         default=600.0,
         show_default=True,
-        help="Seconds after which an answer that has not ended is given up.",
+        help="Seconds after its time at which a request that has not ended is given up.",
     ),
 )
 _WORKLOAD = (
@@ -149,7 +149,8 @@ _WORKLOAD = (
         "--warmup",
         "warmup_s",
         type=_Number(0, 864_000),
-        help="Seconds at the start that are not measured.  [default: a fifth of the duration]",
+        help="Seconds at the start that are not measured.  [default: a fifth of the "
+        "schedule, at most 60]",
     ),
     click.option("--start", "start_s", type=_Number(0), default=0.0, help="In the trace."),
     click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True),

@@ -58,6 +58,7 @@ class FakeService:
         settles: bool = True,
         cut_in: int | None = None,
         stopped_at_ms: float | None = None,
+        cpu_share: float = 0.1,
     ) -> None:
         self.did: list[str] = []
         self.salts: list[str] = []
@@ -65,6 +66,7 @@ class FakeService:
         self._settles = settles
         self._cut_in = cut_in
         self._stopped_at_ms = stopped_at_ms
+        self._cpu_share = cpu_share
 
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
         self.did.append(f"run {len(workload.requests) > 0}")
@@ -73,6 +75,7 @@ class FakeService:
         run = run_of(
             [replace(o, planned=p) for o, p in zip(made, workload.requests, strict=True)],
             duration_ms=workload.duration_ms,
+            cpu_share=self._cpu_share,
         )
         run.workload = workload
         if self._cut_in == len(self.salts):
@@ -131,6 +134,15 @@ async def test_books_that_differ_make_it_fail() -> None:
     assert "differ" in complaint
     found = msgspec.json.decode(document(result))
     assert found["row_mismatches"] == ["r1: no row"]
+
+
+async def test_a_generator_that_was_the_bottleneck_makes_it_fail() -> None:
+    """It says why; what was measured is shown all the same, as refused."""
+    result, _ = await ran(ASKED, FakeService(cpu_share=0.95))
+    assert exit_status(result) == 1
+    (complaint,) = result.complaints
+    assert complaint.startswith("5 rps, seed 0: the load generator was the bottleneck")
+    assert "REFUSED" in shown(result)
 
 
 async def test_ctrl_c_in_a_run_shows_what_there_is_and_asks_no_books() -> None:
