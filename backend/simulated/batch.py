@@ -48,7 +48,7 @@ class DecodeBatch:
         for place in self.places:
             request = place.request
             generated = request.generated = request.generated + 1
-            if generated >= place.ends_at or place.aborting:
+            if generated >= place.ends_at:
                 ended.append((place, end_reason(place)))
         self.context_tokens += len(self.places)
         return list(self._requests), ended

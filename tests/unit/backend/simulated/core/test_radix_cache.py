@@ -3,6 +3,7 @@
 import pytest
 from simulated_core import ids, text
 
+from backend.simulated.flags import EvictionPolicy
 from backend.simulated.radix_cache import RadixCache
 
 
@@ -93,3 +94,27 @@ def test_a_lock_held_twice_is_released_twice() -> None:
     cache.unlock(node)
     cache.clear()
     assert held(cache, text(5)) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "thrice_then_twice", "then_the_first_used", "twice_then_once"),
+    [("lru", 10, 20, 10), ("lfu", 20, 20, 20), ("slru", 10, 20, 20), ("fifo", 10, 10, 10)],
+)
+def test_each_policy_has_its_own_order(
+    policy: EvictionPolicy, thrice_then_twice: int, then_the_first_used: int, twice_then_once: int
+) -> None:
+    """Of a text of 10 tokens put in so often and then one of 20: which goes first."""
+
+    def first_to_go(earlier: int, later: int, *, used: bool = False) -> int:
+        cache = RadixCache(1, policy)
+        for _ in range(earlier):
+            cache.insert(text(10, 100), 10, b"")
+        for _ in range(later):
+            cache.insert(text(20, 200), 20, b"")
+        if used:
+            held(cache, text(10, 100))
+        return cache.evict(1)
+
+    assert first_to_go(3, 2) == thrice_then_twice
+    assert first_to_go(3, 2, used=True) == then_the_first_used
+    assert first_to_go(2, 1) == twice_then_once
