@@ -185,7 +185,7 @@ def run(flags: SchedulerFlags, actions: list[object]) -> Run:
     return played
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FLAGS, st.lists(REQUESTS, min_size=2, max_size=8), ACTIONS)
 def test_books_are_kept_and_everyone_leaves_once(
     flags: SchedulerFlags, burst: list[dict[str, object]], actions: list[object]
