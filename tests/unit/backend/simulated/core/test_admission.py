@@ -111,10 +111,14 @@ def test_a_newcomer_alone_is_not_kept_out_by_its_estimate() -> None:
 
 
 def test_a_full_batch_is_not_tried_again_until_someone_leaves() -> None:
-    """Though the estimate has come down meanwhile."""
-    play = played(max_total_tokens=100)
-    play.submit(request(text(10), 20))
+    """Though the estimate has come down meanwhile: 50 + 1240 + 1 is not less than 1990 - 0.7 * 999,
+    but would be less than 1985 - 0.695 * 994."""
+    play = played(max_total_tokens=2000)
+    running = request(text(10), 1000)
+    play.submit(running)
     play.step()
-    play.submit(request(text(50, 1000), 26))
-    play.run(5)  # 90 - 5 - 14 * 0.69 is more than 77 would need by now
-    assert play.kinds == ["prefill"] + ["decode"] * 5
+    play.submit(request(text(50, 1000), 1240))
+    play.run(6)
+    assert play.kinds == ["prefill"] + ["decode"] * 6
+    play.replica.abort(running, play.now_ms)
+    assert play.begin().kind == "prefill"
