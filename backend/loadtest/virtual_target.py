@@ -39,8 +39,10 @@ def run_virtual(
     sample_every_ms: float = 1000.0,
     route: Route = least_busy,
     timeout_ms: float = 600_000.0,
+    look: Callable[[Sequence[Replica]], None] = lambda _: None,
 ) -> Run:
-    """Run the whole schedule. What has not ended `timeout_ms` after the last send is `timeout`."""
+    """Run the whole schedule. What has not ended `timeout_ms` after the last send is `timeout`.
+    `look` is shown the replicas at the end, with all that they counted."""
     recorder = _Recorder()
     fleet = VirtualReplicas(profile, flags, recorder, replicas)
     prompts = PromptText()
@@ -65,6 +67,7 @@ def run_virtual(
     fleet.at(0.0, sample)
     last_ms = max((planned.send_at_ms for planned in workload.requests), default=0.0)
     _run_until_done(fleet, recorder, len(outcomes), last_ms + timeout_ms)
+    look(fleet.replicas)
     return Run(
         workload=workload,
         target=TargetFacts(
@@ -106,8 +109,7 @@ class _Recorder:
         self.ended_count = 0
 
     def generated(self, request: SimulatedRequest, now_ms: float) -> None:
-        outcome = request.owner
-        assert isinstance(outcome, Outcome)
+        outcome = _outcome(request)
         if outcome.last_token_at_ms is None:
             outcome.first_token_at_ms = now_ms
         else:
@@ -115,8 +117,7 @@ class _Recorder:
         outcome.last_token_at_ms = now_ms
 
     def ended(self, request: SimulatedRequest, reason: EndReason | None, now_ms: float) -> None:
-        outcome = request.owner
-        assert isinstance(outcome, Outcome)
+        outcome = _outcome(request)
         self.ended_count += 1
         outcome.ended_at_ms = now_ms
         outcome.end = ENDS[reason]
@@ -124,6 +125,12 @@ class _Recorder:
         outcome.prompt_tokens = len(request.prompt) // TOKEN_BYTES
         outcome.cached_tokens = request.cached_tokens
         outcome.output_tokens = request.generated
+
+
+def _outcome(request: SimulatedRequest) -> Outcome:
+    if not isinstance(request.owner, Outcome):
+        raise TypeError("a request that this run did not send")
+    return request.owner
 
 
 def _run_until_done(

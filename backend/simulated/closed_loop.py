@@ -36,8 +36,8 @@ class ClosedLoopResult:
 
 @dataclass(slots=True)
 class _Sent:
-    request: SimulatedRequest
     at_ms: float
+    first_token_ms: float = 0.0
     last_token_ms: float = 0.0
 
 
@@ -65,20 +65,18 @@ class ClosedLoop:
 
     def generated(self, request: SimulatedRequest, now_ms: float) -> None:
         """Note first and last tokens."""
-        sent = request.owner
-        assert isinstance(sent, _Sent)
+        sent = _sent(request)
         if request.generated == 1:
-            request.first_token_ms = now_ms
+            sent.first_token_ms = now_ms
         sent.last_token_ms = now_ms
 
     def ended(self, request: SimulatedRequest, reason: EndReason | None, now_ms: float) -> None:
         """Measure it as the benchmark does, and send the next."""
-        sent = request.owner
-        assert isinstance(sent, _Sent)
-        assert reason is EndReason.LENGTH, reason
-        assert request.first_token_ms is not None
-        self._ttft_ms.append(request.first_token_ms - sent.at_ms)
-        decoding_ms = sent.last_token_ms - request.first_token_ms
+        if reason is not EndReason.LENGTH:
+            raise RuntimeError(f"{request.rid} ended by {reason}: the profile is too small for it")
+        sent = _sent(request)
+        self._ttft_ms.append(sent.first_token_ms - sent.at_ms)
+        decoding_ms = sent.last_token_ms - sent.first_token_ms
         self._tpot_ms.append(decoding_ms / (request.generated - 1))
         self._replica.at(now_ms, self._send)
 
@@ -98,8 +96,14 @@ class ClosedLoop:
             output_ids=lambda tokens: mark * tokens,
             ignore_eos=True,
         )
-        request.owner = _Sent(request, self._replica.now_ms)
+        request.owner = _Sent(self._replica.now_ms)
         self._replica.arrive(request, 0)
 
     def _draw(self, longest: int) -> int:
         return self._chance.randint(round(longest * SHORTEST), longest)
+
+
+def _sent(request: SimulatedRequest) -> _Sent:
+    if not isinstance(request.owner, _Sent):
+        raise TypeError("a request that this loop did not send")
+    return request.owner
