@@ -5,6 +5,7 @@ the books agree; 1: it proves nothing, or the books differ; 2: a bad option; 130
 """
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -77,9 +78,13 @@ def _print(text: str) -> None:
     and Python forgets the rest."""
     output: IO[bytes] = sys.stdout.buffer
     left = text.encode()
-    while left:
-        left = left[output.write(left) :]
-    output.flush()
+    try:
+        while left:
+            left = left[output.write(left) :]
+        output.flush()
+    except BrokenPipeError:
+        # Who reads it has seen enough; nor shall the interpreter try again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
 async def _run(asked: Request, progress: Progress) -> Result:

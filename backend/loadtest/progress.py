@@ -76,7 +76,12 @@ def progress_line(counts: Counts) -> str:
     """Elapsed, sent, in flight, ok, errors, running p95 TTFT."""
     ttft = "-" if counts.ttft_p95_ms is None else f"{counts.ttft_p95_ms:,.0f} ms"
     return (
-        f"{counts.elapsed_ms / 1000:.0f} of {counts.duration_ms / 1000:.0f} s, "
+        f"{counts.elapsed_ms / 1000:.0f}{_part(counts)}, "
         f"sent {counts.sent} of {counts.planned}, in flight {counts.in_flight}, "
         f"ok {counts.ok}, errors {counts.errors}, TTFT p95 {ttft}"
     )
+
+
+def _part(counts: Counts) -> str:
+    duration_ms = counts.duration_ms
+    return " s, draining" if counts.elapsed_ms > duration_ms else f" of {duration_ms / 1000:.0f} s"

@@ -31,6 +31,7 @@ def test_the_line_says_how_far_the_run_is() -> None:
         "12 of 60 s, sent 52 of 240, in flight 10, ok 40, errors 2, TTFT p95 1,312 ms"
     )
     assert progress_line(replace(COUNTS, ttft_p95_ms=None)).endswith("TTFT p95 -")
+    assert progress_line(replace(COUNTS, elapsed_ms=61_000)).startswith("61 s, draining, sent 52 ")
 
 
 def test_a_terminal_has_one_line_that_is_written_over() -> None:
