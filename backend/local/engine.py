@@ -243,8 +243,12 @@ class LocalEngine:
             self._prompting = None
             self._dispatch()
         logprobs: tuple[TokenLogprob, ...] = () if chunk.logprob is None else (chunk.logprob,)
-        self._throughput.add(1)
-        sequence.live.generation.push(shown, 1, logprobs)
+        generation, tokens = sequence.live.generation, 1
+        if chunk.usage is not None:
+            # What is still incomplete at the end had no chunk of its own.
+            tokens = max(1, chunk.usage.completion_tokens - generation.completion_tokens)
+        self._throughput.add(tokens)
+        generation.push(shown, tokens, logprobs)
         if matched is not None:
             self._live.end(
                 sequence.live, FinishReason.STOP, matched_stop=matched, usage=chunk.usage
