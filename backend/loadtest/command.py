@@ -18,7 +18,6 @@ from backend.loadtest.opening import open_target
 from backend.loadtest.options import loadtest_options
 from backend.loadtest.progress import Progress
 from backend.loadtest.result import document, exit_status, shown, write_report
-from backend.loadtest.rows import RowsUnreadable
 from backend.loadtest.session import Result, Session, warmup_ms_of
 from backend.loadtest.target_facts import TargetNotReady
 from backend.loadtest.tenants import TenantsNotMade
@@ -54,7 +53,7 @@ def loadtest(**given: Any) -> int:
             result = runner.run(_run(asked, progress))
     except (WorkloadError, SystemNotFound) as error:
         raise click.UsageError(str(error)) from error
-    except (TargetNotReady, TenantsNotMade, RowsUnreadable) as error:
+    except (TargetNotReady, TenantsNotMade) as error:
         raise click.ClickException(str(error)) from error
     for line in result.complaints:
         progress.say(line)

@@ -15,9 +15,10 @@ from backend.loadtest.rate_runs import (
     observed_line,
     run_label,
 )
-from backend.loadtest.rows import RowsCheck
+from backend.loadtest.rows import RowsCheck, RowsUnreadable
 from backend.loadtest.run import Run
 from backend.loadtest.summarise import summarise
+from backend.loadtest.tenants import TenantsNotMade
 from backend.loadtest.under_test import UnderTest
 from backend.loadtest.workload import WorkloadError, read_workload
 
@@ -43,7 +44,7 @@ class Result:
         """Why it proves less than it should, a line each; empty where it holds."""
         differing = [
             f"{run_label(each.rate_rps, each.run.workload.seed)}: the usage records differ from "
-            f"what the clients were told, {len(each.rows.mismatches)} times"
+            f"what the clients were told, or could not be read ({len(each.rows.mismatches)} found)"
             for each in self.runs.finished
             if each.rows is not None and not each.rows.holds
         ]
@@ -87,7 +88,7 @@ class Session:
             return Result(runs, interrupted=True)
         except Interrupted:
             return Result(runs, interrupted=True)
-        except WorkloadError as error:
+        except (WorkloadError, TenantsNotMade) as error:
             if not runs.finished:
                 raise
             return Result(runs, failure=str(error))
@@ -118,11 +119,16 @@ class Session:
         """Whoever pressed Ctrl-C does not wait for books."""
         if run.stopped_at_ms is not None:
             return None
-        rows = await self._under_test.rows(run)
-        if rows is not None:
-            run.rows_written = rows.written
-            for line in rows.lines():
-                self._progress.say(f"{label}: {line}")
+        try:
+            rows = await self._under_test.rows(run)
+        except RowsUnreadable as error:
+            # What was measured stands; that it could not be compared is as bad as a difference.
+            ended = sum(outcome.end == "ok" for outcome in run.outcomes)
+            rows = RowsCheck(finished=ended, found=0, written=0, mismatches=[str(error)])
+        else:
+            run.rows_written = None if rows is None else rows.written
+        for line in [] if rows is None else rows.lines():
+            self._progress.say(f"{label}: {line}")
         return rows
 
 

@@ -12,7 +12,9 @@ PROMPT_TOKENS = 2000
 OUTPUT_TOKENS = 400
 HIT_RATES = (0.0, 0.6, 1.0)
 TPOT_MS = 40.0
-ROW = re.compile(r"^\| `([a-z0-9-]+)` \|" + r" ([\d.]+) rps, ([\d,]+) tok/s, B (\d+) \|" * 3, re.M)
+ROW = re.compile(
+    r"^\| `([a-z0-9-]+)` \|" + r" ([\d.]+) rps, ([\d,]+) tok/s, B (\d+) \|" * 3, re.MULTILINE
+)
 
 
 def prefill_ms(profile: str, prompt_tokens: int, hit_rate: float) -> float:

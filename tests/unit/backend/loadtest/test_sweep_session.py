@@ -13,7 +13,7 @@ from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.plan import Workload
 from backend.loadtest.progress import Progress
 from backend.loadtest.result import document, exit_status, shown
-from backend.loadtest.rows import RowsCheck
+from backend.loadtest.rows import RowsCheck, RowsUnreadable
 from backend.loadtest.run import Run
 from backend.loadtest.session import Result, Session, warmup_ms_of
 from backend.loadtest.under_test import Show
@@ -54,7 +54,7 @@ class FakeService:
     def __init__(
         self,
         *,
-        books: RowsCheck | None = None,
+        books: RowsCheck | RowsUnreadable | None = None,
         settles: bool = True,
         cut_in: int | None = None,
         stopped_at_ms: float | None = None,
@@ -90,6 +90,8 @@ class FakeService:
 
     async def rows(self, run: Run) -> RowsCheck | None:
         self.did.append("rows")
+        if isinstance(self._books, Exception):
+            raise self._books
         return self._books
 
 
@@ -134,6 +136,15 @@ async def test_books_that_differ_make_it_fail() -> None:
     assert "differ" in complaint
     found = msgspec.json.decode(document(result))
     assert found["row_mismatches"] == ["r1: no row"]
+
+
+async def test_books_that_cannot_be_read_lose_no_figures() -> None:
+    """The run is shown, without rows; the command fails and says why."""
+    result, said = await ran(ASKED, FakeService(books=RowsUnreadable("Postgres is gone")))
+    assert "Postgres is gone" in said
+    (one,) = result.runs.finished
+    assert one.summary.rows is None
+    assert exit_status(result) == 1
 
 
 async def test_a_generator_that_was_the_bottleneck_makes_it_fail() -> None:
