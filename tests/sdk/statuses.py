@@ -18,7 +18,7 @@ from sdk.failures import (
 _INVALID, _UPSTREAM, _OVERLOADED = "invalid_request_error", "upstream_error", "overloaded_error"
 _BAD, _LIMIT, _SERVER = "BadRequestError", "RateLimitError", "InternalServerError"
 _RATE = "rate_limit_exceeded"
-_TOO_LONG = [{"role": "user", "content": "river " * 9000}]
+_TOO_LONG = [{"role": "user", "content": "river " * 140_000}]
 _OVER = [{"role": "user", "content": "x" * 9_000_000}]
 
 STATUSES = (
