@@ -110,7 +110,7 @@ def check_by_prefix(engine: Engine) -> None:
     with ExitStack() as stack:
         one, ten, twelve, other = (
             begun(engine, stack, f"{mark}-{name}", max_tokens=maximum)
-            for name, maximum in (("p1", LONG), ("p10", LONG), ("p12", LONG), ("x1", 24))
+            for name, maximum in (("p1", LONG), ("p10", LONG), ("p12", LONG), ("x1", 14))
         )
         engine.abort(rid=f"{mark}-p1")
         assert [reason(each) for each in (one, ten, twelve, other)] == [

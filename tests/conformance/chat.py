@@ -156,14 +156,14 @@ def check_whole_choices(engine: Engine) -> None:
 def check_stop_string(engine: Engine) -> None:
     """The text ends before it, it is named, and what completed it is counted."""
     question = f"Count the rivers of Europe ({uuid4().hex})."
-    whole = engine.chat(question, max_tokens=8).json["choices"][0]["message"]["content"]
+    whole = engine.chat(question, max_tokens=6).json["choices"][0]["message"]["content"]
     stop = whole[len(whole) // 2 :][:3]
-    answer = engine.chat(question, max_tokens=8, stop=[stop, "never seen"]).json
+    answer = engine.chat(question, max_tokens=6, stop=[stop, "never seen"]).json
     (choice,) = answer["choices"]
     assert (choice["finish_reason"], choice["matched_stop"]) == ("stop", stop)
     assert choice["message"]["content"] == whole[: whole.index(stop)]
-    assert 1 <= answer["usage"]["completion_tokens"] <= 8
-    events = streamed(engine, question, max_tokens=8, stop=stop)
+    assert 1 <= answer["usage"]["completion_tokens"] <= 6
+    events = streamed(engine, question, max_tokens=6, stop=stop)
     assert_shape(events[-1], chat_chunk({}, finish="stop") | {"choices": events[-1]["choices"]})
     (last,) = events[-1]["choices"]
     assert (last["finish_reason"], last["matched_stop"]) == ("stop", stop)

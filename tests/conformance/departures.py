@@ -59,7 +59,7 @@ def check_takes_its_prefix_along(engine: Engine) -> None:
     mark = uuid4().hex
     with ExitStack() as stack:
         ten = begun(engine, stack, f"{mark}-d10")
-        other = begun(engine, stack, f"{mark}-x2", max_tokens=24)
+        other = begun(engine, stack, f"{mark}-x2", max_tokens=18)
         with ExitStack() as leaving:
             begun(engine, leaving, f"{mark}-d1")
         assert reason(ten) == "abort"

@@ -135,9 +135,9 @@ def check_batch_stream(engine: Engine) -> None:
 def check_stop_string(engine: Engine) -> None:
     """What matched is named in the finish reason."""
     text = f"A canal ({uuid4().hex}) joins"
-    whole = engine.generate(text, tokens=8).json["text"]
+    whole = engine.generate(text, tokens=6).json["text"]
     stop = whole[len(whole) // 2 :][:3]
-    sampling = {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True, "stop": stop}
+    sampling = {"temperature": 0, "max_new_tokens": 6, "ignore_eos": True, "stop": stop}
     answer = engine.generate(text, sampling_params=sampling).json
     assert answer["meta_info"]["finish_reason"] == {"type": "stop", "matched": stop}
     assert answer["text"] == whole[: whole.index(stop)]

@@ -1,4 +1,8 @@
-"""All checks, and which kind of engine each needs."""
+"""All checks, and which kind of engine each needs.
+
+Left out: log probabilities (the simulated worker has none and says so), and JSON that is no object,
+which SGLang answers 500 and the simulated worker 400.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
