@@ -8,7 +8,7 @@ are left out. Figures do not depend on this machine.
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -18,11 +18,12 @@ from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.plan import Workload
 from backend.loadtest.summarise import summarise
 from backend.loadtest.summary import Summary
-from backend.loadtest.virtual_target import flags_of, run_virtual
+from backend.loadtest.virtual_target import run_virtual
 from backend.loadtest.workload import WorkloadSpec, read_workload
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import PROFILES, Profile
 from backend.simulated.replica import Replica
+from backend.simulated.scheduler_options import flags_of
 
 TRACE = "seedlike_8rps_30min.jsonl"
 ROWS = 14_000
@@ -59,7 +60,7 @@ EARLIER = {
 def one_run(workload: Workload, profile: Profile, flags: SchedulerFlags) -> Figures:
     """The row of one run."""
     seen: list[Replica] = []
-    run = run_virtual(workload, profile, flags_of(flags, profile), look=seen.extend)
+    run = run_virtual(workload, profile, flags, look=seen.extend)
     found = summarise(run, GoodputTargets(), WARMUP_MS)
     totals = seen[0].totals
     return Figures(
@@ -96,11 +97,11 @@ def main() -> None:
     parser.add_argument("--rates", default=",".join(f"{rate:g}" for rate in EARLIER))
     asked = parser.parse_args()
     profile = PROFILES[asked.profile]
-    flags = replace(
-        SchedulerFlags(),
-        radix_eviction_policy=asked.policy,
-        enable_mixed_chunk=asked.mixed_chunk,
-    )
+    chosen = {
+        "radix_eviction_policy": asked.policy,
+        "enable_mixed_chunk": asked.mixed_chunk,
+    }
+    flags = flags_of(profile, chosen)
     click.echo(
         f"SIMULATED: {profile.name}, virtual clock, eviction {asked.policy}, mixed chunk "
         f"{'on' if asked.mixed_chunk else 'off'}, {asked.seeds} seed(s); in brackets the earlier "

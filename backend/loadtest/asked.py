@@ -12,6 +12,8 @@ from backend.loadtest.http_connection import address_of
 from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.target_facts import shown_url
 from backend.loadtest.workload import WorkloadError, WorkloadSpec
+from backend.simulated.profiles import PROFILES
+from backend.simulated.scheduler_options import flags_of, shown_flags
 
 DATA_DIR_DEFAULT = Path(".weir")
 SPEC_FIELDS = (
@@ -22,6 +24,7 @@ SPEC_FIELDS = (
 ONLY_WITH = {
     "api_key": "url",
     "replicas": "virtual",
+    "scheduler": "virtual",
     "limits": "data_dir",
     "from_rps": "sweep",
     "to_rps": "sweep",
@@ -40,6 +43,8 @@ class Request:
     data_dir: Path | None
     virtual: str | None
     replicas: int
+    scheduler: Mapping[str, Any] | None
+    """Flags of the replicas of `virtual`, by SGLang's names."""
     speed: float | None
     min_tokens: bool | None
     """Whether to ask for no fewer tokens than planned; None where the target is known to take
@@ -68,6 +73,13 @@ class Request:
         return replace(self.workload, rate_rps=self.start_rps or next(iter(self.rates), None))
 
     @property
+    def _scheduler(self) -> str:
+        if self.virtual is None:
+            return ""
+        profile = PROFILES[self.virtual]
+        return shown_flags(profile, flags_of(profile, self.scheduler or {}))
+
+    @property
     def parameters(self) -> dict[str, str | float]:
         """What was asked, for a report; neither the key nor what is secret in a URL."""
         target = {
@@ -75,6 +87,7 @@ class Request:
             "data_dir": self.data_dir,
             "virtual": self.virtual,
             "replicas": self.replicas if self.virtual else None,
+            "scheduler": self._scheduler or None,
             "limits": None if self.limits is None else msgspec.json.encode(self.limits).decode(),
         }
         load = {
@@ -128,6 +141,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
         _check_search(start_rps, spec.rate_rps, given["from_rps"], given["to_rps"])
     asked = Request(
         **{name: given[name] for name in ("url", "api_key", "model", "data_dir", "virtual")},
+        scheduler=given["scheduler"],
         **{name: given[name] for name in ("speed", "min_tokens", "timeout_s", "limits")},
         **{
             name: given[name]

@@ -16,6 +16,7 @@ from backend.loadtest.tenants import Keys, ensure_tenants
 from backend.loadtest.under_test import ServiceUnderTest, UnderTest, VirtualReplicasUnderTest
 from backend.loadtest.weir_system import WeirSystem, WeirWorker, read_system
 from backend.simulated.profiles import PROFILES
+from backend.simulated.scheduler_options import flags_of
 
 ASK_TIMEOUT_S = 10.0
 
@@ -35,7 +36,8 @@ async def open_target(asked: Request, workload: Workload) -> UnderTest:
     """
     if asked.virtual is not None:
         profile = PROFILES[asked.virtual]
-        return VirtualReplicasUnderTest(profile, asked.replicas, asked.timeout_s)
+        flags = flags_of(profile, asked.scheduler or {})
+        return VirtualReplicasUnderTest(profile, flags, asked.replicas, asked.timeout_s)
     if asked.url is not None:
         return await _open_url(asked, asked.url)
     return await _open_system(asked, workload)

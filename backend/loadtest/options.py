@@ -14,6 +14,7 @@ from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.prefix_templates import PrefixTemplates
 from backend.loadtest.workload_spec import Format
 from backend.simulated.profiles import PROFILES
+from backend.simulated.scheduler_options import read_scheduler_flags
 
 TARGET_NAMES = {"ttft": "ttft_ms", "tpot": "tpot_ms", "under": "prompt_tokens_under"}
 RATE_MAX = 100_000.0
@@ -106,6 +107,12 @@ _TARGET = (
         help="Simulated replicas in this process on a virtual clock, without HTTP.",
     ),
     click.option("--replicas", type=click.IntRange(1, 64), help="Of --virtual.  [default: 1]"),
+    click.option(
+        "--scheduler",
+        type=_Read("FLAGS", read_scheduler_flags),
+        help="Of --virtual: flags of `weir backend simulated`, such as '--radix-eviction-policy "
+        "slru'.",
+    ),
     click.option(
         "--limits", type=_Read("JSON", read_limits), help="Of each tenant, on --data-dir."
     ),

@@ -19,7 +19,7 @@ from backend.loadtest.progress import Counts
 from backend.loadtest.prompts import PromptText
 from backend.loadtest.rows import RowsCheck, check_rows
 from backend.loadtest.run import Run, TargetFacts
-from backend.loadtest.virtual_target import flags_of, run_virtual
+from backend.loadtest.virtual_target import run_virtual
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import Profile
 
@@ -45,8 +45,11 @@ class UnderTest(Protocol):
 class VirtualReplicasUnderTest:
     """Replicas on a virtual clock, new ones for each run."""
 
-    def __init__(self, profile: Profile, replicas: int, timeout_s: float) -> None:
+    def __init__(
+        self, profile: Profile, flags: SchedulerFlags, replicas: int, timeout_s: float
+    ) -> None:
         self._profile = profile
+        self._flags = flags
         self._replicas = replicas
         self._timeout_ms = timeout_s * 1000
 
@@ -58,7 +61,7 @@ class VirtualReplicasUnderTest:
             return run_virtual(
                 workload,
                 self._profile,
-                flags_of(SchedulerFlags(), self._profile),
+                self._flags,
                 self._replicas,
                 timeout_ms=self._timeout_ms,
             )

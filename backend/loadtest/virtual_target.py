@@ -1,7 +1,6 @@
 """The same schedule on simulated replicas, on the virtual clock, in this process, without HTTP."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from backend.loadtest.plan import PlannedRequest, Workload
 from backend.loadtest.prompts import PromptText
@@ -10,6 +9,7 @@ from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import Profile
 from backend.simulated.replica import Replica
 from backend.simulated.request import TOKEN_BYTES, EndReason, SimulatedRequest
+from backend.simulated.scheduler_options import shown_flags
 from backend.simulated.virtual import VirtualReplicas
 
 Route = Callable[[PlannedRequest, Sequence[Replica]], int]
@@ -68,10 +68,11 @@ def run_virtual(
     last_ms = max((planned.send_at_ms for planned in workload.requests), default=0.0)
     _run_until_done(fleet, recorder, len(outcomes), last_ms + timeout_ms)
     look(fleet.replicas)
+    chosen = shown_flags(profile, flags)
     return Run(
         workload=workload,
         target=TargetFacts(
-            description=f"{replicas} x {profile.name}, virtual clock",
+            description=f"{replicas} x {profile.name}, virtual clock{chosen and f', {chosen}'}",
             simulated=True,
             step_times=profile.name,
         ),
@@ -95,11 +96,6 @@ def simulated_request(planned: PlannedRequest, prompt: bytes, owner: object) -> 
         priority=None if planned.traffic_class == "interactive" else -1,
         owner=owner,
     )
-
-
-def flags_of(flags: SchedulerFlags, profile: Profile) -> SchedulerFlags:
-    """The flags with the pool and the context of a profile."""
-    return replace(flags, max_total_tokens=profile.kv_tokens, context_length=profile.context_tokens)
 
 
 class _Recorder:

@@ -30,7 +30,7 @@ def measured(*target: str) -> Any:
 
 @pytest.mark.timeout(150)
 def test_http_in_real_time_agrees_with_the_virtual_clock() -> None:
-    """TPOT, TTFT, hit rate and tokens. (The tail of TTFT is a few requests: `benchmarks/` has it.)"""
+    """TPOT, TTFT, hit rate and tokens. The tail of TTFT is a few requests: `benchmarks/` has it."""
     virtual = measured("--virtual", "h100x4-70b-fp8")
     with running_worker("simulated") as worker:
         real = measured("--url", worker.url)
