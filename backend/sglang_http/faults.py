@@ -31,7 +31,8 @@ REPLICA_KINDS = frozenset({"stall", "slow"})
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One way to fail, for the next `count` requests, or with `scope` "replica" for all of them.
 
-    - `die`: the worker process, all its replicas with it, is killed once the request has `after_tokens` tokens.
+    - `die`: the worker process, all its replicas with it, is killed once the request has
+      `after_tokens` tokens.
     - `die_midstream`: the connection is cut there, without an end.
     - `stall`: no token comes after them until the request is aborted. Of a replica: no step ends.
     - `slow`: each token after them takes `delay_ms` longer. Of a replica: every step takes `factor`
