@@ -20,7 +20,7 @@ from backend.embedded import (
     NoFreePort,
     StartFailed,
 )
-from gateway.dev_engines import check_engine
+from gateway.dev_engines import check_engine, check_worker_flags
 from gateway.dev_hosted import check_apart, check_hosted
 from gateway.dev_system import DevOptions, DevSystem
 from gateway.dev_terminal import Terminal
@@ -45,6 +45,12 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="local (a small real model on this CPU), simulated, or an engine's base URL.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Engines to start.  [default: 1]")
+@click.option(
+    "--worker-flags",
+    metavar="FLAGS",
+    help="For the engines to start: flags of `weir backend local` or `weir backend simulated`, "
+    "such as '--speed 4'.",
+)
 @click.option("--gateways", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
     "--hosted",
@@ -64,6 +70,7 @@ def dev(
     port: int,
     engine: str,
     workers: int | None,
+    worker_flags: str | None,
     gateways: int,
     hosted: str,
     no_seed: bool,
@@ -82,10 +89,12 @@ def dev(
     check_apart(engine, hosted)
     if "://" in engine and workers is not None:
         raise click.UsageError("--workers counts engines to start; --engine URL is one already")
+    flags = () if worker_flags is None else check_worker_flags(engine, worker_flags)
     options = DevOptions(
         port=port,
         engine=engine,
         workers=workers or 1,
+        worker_flags=flags,
         gateways=gateways,
         seed=not no_seed,
         redis_url=redis_url,

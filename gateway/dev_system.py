@@ -46,6 +46,7 @@ class DevOptions:
     port: int
     engine: str
     workers: int
+    worker_flags: tuple[str, ...]
     gateways: int
     seed: bool
     redis_url: str | None
@@ -157,7 +158,11 @@ class DevSystem:
         await self._administer(forget)
         if options.engine in STARTED_ENGINES:
             self._engines = started_engines(
-                options.engine, options.workers, self._data_dir, avoid=await self._taken_ports()
+                options.engine,
+                options.workers,
+                self._data_dir,
+                avoid=await self._taken_ports(),
+                flags=options.worker_flags,
             )
             services = [engine.service for engine in self._engines if engine.service is not None]
             await self._supervisor.start(services)
