@@ -1,0 +1,156 @@
+"""Goodput against offered load, with the knee: one simulated replica asked directly, one behind
+Weir, four behind Weir.
+
+`python benchmarks/curves.py --traces DIR [--only seedlike-direct-1,...] [--work DIR]` starts each
+system, runs `weir loadtest --sweep --rates ...` on it over HTTP, and leaves a picture and a summary
+in `benchmarks/curves/`. The replicas are simulated, and everything shown says so. Their clock runs
+`speed` times faster than ours to save time; what the gateway and the wire take is real, and so is
+shown `speed` times too large, never too small.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from backend.embedded import free_port
+
+HERE = Path(__file__).parent
+WEIR = (sys.executable, "-m", "gateway")
+READY_WITHIN_S = 120.0
+EVICTION = ("--radix-eviction-policy", "slru")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A workload and how hard it is sent. Times are the target's seconds."""
+
+    options: tuple[str, ...]
+    trace: str
+    rates_per_replica: tuple[float, ...]
+    duration_s: float
+    warmup_s: float
+    """Until the prefix cache is full of what is popular."""
+    speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is tested."""
+
+    replicas: int
+    behind_weir: bool
+    stream_interval: int
+    """Tokens in an event, as SGLang's flag of that name: what one core of gateway can relay at
+    this speed."""
+
+
+LOADS = {
+    "seedlike": Load(
+        options=("--workload", "seedlike"),
+        trace="seedlike_8rps_30min.jsonl",
+        rates_per_replica=(5.0, 6.0, 6.5, 7.0, 8.0),
+        duration_s=400.0,
+        warmup_s=120.0,
+        speed=2.0,
+    ),
+    "mooncake": Load(
+        # A prompt of 20,000 tokens takes a second by itself: the target on TTFT is for those
+        # under 4,000, as the interactive class has it.
+        options=(
+            *("--workload", "mooncake", "--max-input-tokens", "32768"),
+            *("--targets", "ttft=800,tpot=40,under=4000"),
+        ),
+        trace="mooncake_conversation_first20min.jsonl",
+        rates_per_replica=(0.3, 0.45, 0.6, 0.75),
+        duration_s=600.0,
+        warmup_s=100.0,
+        speed=4.0,
+    ),
+}
+SYSTEMS = {
+    "direct-1": System(replicas=1, behind_weir=False, stream_interval=1),
+    "weir-1": System(replicas=1, behind_weir=True, stream_interval=2),
+    "weir-4": System(replicas=4, behind_weir=True, stream_interval=8),
+}
+
+
+@contextmanager
+def running(system: System, speed: float, folder: Path) -> Iterator[tuple[str, ...]]:
+    """The system; what `weir loadtest` needs to find it."""
+    flags = [*EVICTION, "--speed", f"{speed:g}", "--stream-interval", str(system.stream_interval)]
+    port = free_port(avoid=frozenset())
+    log = (folder / "system.log").open("wb")
+    if system.behind_weir:
+        target = ("--data-dir", str(folder / "data"))
+        command = [*WEIR, "dev", *target, "--port", str(port), "--engine", "simulated"]
+        command += ["--workers", str(system.replicas), "--worker-flags", " ".join(flags)]
+        ready = folder / "data" / "ready.json"
+    else:
+        target = ("--url", f"http://127.0.0.1:{port}")
+        command = [*WEIR, "backend", "simulated", "--port", str(port), *flags]
+        ready = folder / "system.log"
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not (ready.exists() and ready.stat().st_size):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise click.ClickException(f"{' '.join(command)} did not start: see {log.name}")
+            time.sleep(0.2)
+        yield target
+    finally:
+        process.terminate()
+        process.wait()
+        log.close()
+
+
+def sweep(name: str, load: Load, system: System, traces: Path, folder: Path) -> None:
+    """One curve."""
+    rates = ",".join(f"{rate * system.replicas:g}" for rate in load.rates_per_replica)
+    output = folder / "report"
+    with running(system, load.speed, folder) as target:
+        command = [
+            *(*WEIR, "loadtest", *target, *load.options, "--trace", str(traces / load.trace)),
+            *("--sweep", "--rates", rates, "--duration", f"{load.duration_s:g}"),
+            *("--warmup", f"{load.warmup_s:g}", "--output", str(output)),
+        ]
+        click.echo(" ".join(command[2:]), err=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    click.echo(f"## {name}\n\n{done.stdout}", nl=True)
+    if done.returncode:
+        raise click.ClickException(f"{name}: the load test ended with {done.returncode}")
+    kept = HERE / "curves"
+    kept.mkdir(exist_ok=True)
+    shutil.copy(output / "plot.png", kept / f"{name}.png")
+    summary = json.loads((output / "summary.json").read_text())
+    for path in ("data_dir", "url", "path"):
+        # Where it was on this machine is nobody's business.
+        summary["parameters"].pop(path, None)
+    (kept / f"{name}.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+def main() -> None:
+    """Every curve asked for, one after the other: they share the processor."""
+    names = [f"{load}-{system}" for load in LOADS for system in SYSTEMS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--only", default=",".join(names), help="of " + ", ".join(names))
+    parser.add_argument("--work", type=Path, help="where to leave logs and whole reports")
+    asked = parser.parse_args()
+    for name in asked.only.split(","):
+        load, _, system = name.partition("-")
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=asked.work))
+        sweep(name, LOADS[load], SYSTEMS[system], asked.traces, folder)
+
+
+if __name__ == "__main__":
+    main()
