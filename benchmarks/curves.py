@@ -36,11 +36,13 @@ class Load:
 
     options: tuple[str, ...]
     trace: str
-    rates_per_replica: tuple[float, ...]
+    rates_per_replica: dict[str, tuple[float, ...]]
+    """By system: four replicas without prefix routing find less in their caches than one."""
     duration_s: float
     warmup_s: float
     """Until the prefix cache is full of what is popular."""
     speed: float
+    """Of the clock, times the system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ class System:
     """What is tested."""
 
     replicas: int
-    behind_weir: bool
+    gateways: int
+    """0: the replica is asked directly."""
+    speed: float
     stream_interval: int
     """Tokens in an event, as SGLang's flag of that name: what one core of gateway can relay at
     this speed."""
@@ -58,10 +62,14 @@ LOADS = {
     "seedlike": Load(
         options=("--workload", "seedlike"),
         trace="seedlike_8rps_30min.jsonl",
-        rates_per_replica=(5.0, 6.0, 6.5, 7.0, 8.0),
-        duration_s=400.0,
-        warmup_s=120.0,
-        speed=2.0,
+        rates_per_replica={
+            "direct-1": (5.0, 6.0, 6.5, 7.0, 8.0),
+            "weir-1": (5.0, 6.0, 6.5, 7.5),
+            "weir-4": (4.5, 5.25, 6.0, 7.0),
+        },
+        duration_s=500.0,
+        warmup_s=200.0,
+        speed=1.0,
     ),
     "mooncake": Load(
         # A prompt of 20,000 tokens takes a second by itself: the target on TTFT is for those
@@ -71,16 +79,20 @@ LOADS = {
             *("--targets", "ttft=800,tpot=40,under=4000"),
         ),
         trace="mooncake_conversation_first20min.jsonl",
-        rates_per_replica=(0.3, 0.45, 0.6, 0.75),
+        rates_per_replica={
+            "direct-1": (0.3, 0.45, 0.6, 0.75, 0.9),
+            "weir-1": (0.3, 0.45, 0.6, 0.75),
+            "weir-4": (0.3, 0.45, 0.6),
+        },
         duration_s=600.0,
         warmup_s=100.0,
-        speed=4.0,
+        speed=2.0,
     ),
 }
 SYSTEMS = {
-    "direct-1": System(replicas=1, behind_weir=False, stream_interval=1),
-    "weir-1": System(replicas=1, behind_weir=True, stream_interval=2),
-    "weir-4": System(replicas=4, behind_weir=True, stream_interval=8),
+    "direct-1": System(replicas=1, gateways=0, speed=4.0, stream_interval=1),
+    "weir-1": System(replicas=1, gateways=2, speed=3.0, stream_interval=4),
+    "weir-4": System(replicas=4, gateways=2, speed=1.5, stream_interval=8),
 }
 
 
@@ -90,10 +102,11 @@ def running(system: System, speed: float, folder: Path) -> Iterator[tuple[str, .
     flags = [*EVICTION, "--speed", f"{speed:g}", "--stream-interval", str(system.stream_interval)]
     port = free_port(avoid=frozenset())
     log = (folder / "system.log").open("wb")
-    if system.behind_weir:
+    if system.gateways:
         target = ("--data-dir", str(folder / "data"))
         command = [*WEIR, "dev", *target, "--port", str(port), "--engine", "simulated"]
-        command += ["--workers", str(system.replicas), "--worker-flags", " ".join(flags)]
+        command += ["--gateways", str(system.gateways), "--workers", str(system.replicas)]
+        command += ["--worker-flags", " ".join(flags)]
         ready = folder / "data" / "ready.json"
     else:
         target = ("--url", f"http://127.0.0.1:{port}")
@@ -113,11 +126,13 @@ def running(system: System, speed: float, folder: Path) -> Iterator[tuple[str, .
         log.close()
 
 
-def sweep(name: str, load: Load, system: System, traces: Path, folder: Path) -> None:
-    """One curve."""
-    rates = ",".join(f"{rate * system.replicas:g}" for rate in load.rates_per_replica)
+def sweep(name: str, traces: Path, folder: Path) -> None:
+    """One curve, such as `seedlike-weir-1`."""
+    load_name, _, system_name = name.partition("-")
+    load, system = LOADS[load_name], SYSTEMS[system_name]
+    rates = ",".join(f"{rate * system.replicas:g}" for rate in load.rates_per_replica[system_name])
     output = folder / "report"
-    with running(system, load.speed, folder) as target:
+    with running(system, load.speed * system.speed, folder) as target:
         command = [
             *(*WEIR, "loadtest", *target, *load.options, "--trace", str(traces / load.trace)),
             *("--sweep", "--rates", rates, "--duration", f"{load.duration_s:g}"),
@@ -147,9 +162,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where to leave logs and whole reports")
     asked = parser.parse_args()
     for name in asked.only.split(","):
-        load, _, system = name.partition("-")
-        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=asked.work))
-        sweep(name, LOADS[load], SYSTEMS[system], asked.traces, folder)
+        sweep(name, asked.traces, Path(tempfile.mkdtemp(prefix=f"{name}-", dir=asked.work)))
 
 
 if __name__ == "__main__":

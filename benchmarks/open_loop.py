@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, required=True)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="h100x4-70b-fp8")
-    parser.add_argument("--policy", choices=("lru", "lfu", "slru", "fifo"), default="slru")
+    parser.add_argument("--policy", choices=("lru", "lfu", "slru"), default="slru")
     parser.add_argument("--mixed-chunk", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rates", default=",".join(f"{rate:g}" for rate in EARLIER))

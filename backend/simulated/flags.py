@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-EvictionPolicy = Literal["lru", "lfu", "slru", "fifo"]
+EvictionPolicy = Literal["lru", "lfu", "slru"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ class Node:
     """A piece of cached text and what follows it."""
 
     __slots__ = (
-        *("children", "created_at", "edge", "hits", "key", "locks", "parent", "queued", "tokens"),
+        *("children", "edge", "hits", "key", "locks", "parent", "queued", "tokens"),
         "used_at",
     )
 
@@ -31,7 +31,6 @@ class Node:
         self.tokens = len(key) // TOKEN_BYTES
         self.children: dict[bytes, Node] = {}
         self.locks = 0
-        self.created_at = used_at
         self.used_at = used_at
         self.hits = 0
         """How many sequences have put this text in, or found it there when they did."""
@@ -170,7 +169,6 @@ class RadixCache:
             raise RuntimeError("a node outside the tree was split")
         cut = tokens * TOKEN_BYTES
         upper = Node(parent, child.edge, child.key[:cut], child.used_at)
-        upper.created_at = self._clock
         upper.hits = child.hits
         upper.locks = child.locks
         parent.children[child.edge] = upper
@@ -197,5 +195,3 @@ class RadixCache:
                 return (node.hits, node.used_at)
             case "slru":
                 return (int(node.hits >= PROTECTED_HITS), node.used_at)
-            case "fifo":
-                return (0, node.created_at)

@@ -98,7 +98,7 @@ def test_a_lock_held_twice_is_released_twice() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "thrice_then_twice", "then_the_first_used", "twice_then_once"),
-    [("lru", 10, 20, 10), ("lfu", 20, 20, 20), ("slru", 10, 20, 20), ("fifo", 10, 10, 10)],
+    [("lru", 10, 20, 10), ("lfu", 20, 20, 20), ("slru", 10, 20, 20)],
 )
 def test_each_policy_has_its_own_order(
     policy: EvictionPolicy, thrice_then_twice: int, then_the_first_used: int, twice_then_once: int
