@@ -93,7 +93,7 @@ async def test_start_up() -> None:
     arguments = ("simulated", "--start-up", "100000", "--speed", "50")
     with ended(start_worker(*arguments, port=port)) as process:
         async with connected(WorkerProcess(url, process, "")) as client:
-            seen = []
+            seen: list[int] = []
             while 200 not in seen[-1:]:
                 with contextlib.suppress(aiohttp.ClientConnectorError):
                     async with client.session.get("/ready") as ready:

@@ -10,6 +10,7 @@ import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 from worker_process import Json, chat_body, running_worker, served_urls
@@ -48,7 +49,7 @@ class Reader:
 @contextmanager
 def streaming(urls: list[str]) -> Iterator[Reader]:
     """Streams from each of the addresses, read by a thread."""
-    fields = {"stream": True, "min_tokens": 600, "max_tokens": 600}
+    fields: dict[str, Any] = {"stream": True, "min_tokens": 600, "max_tokens": 600}
     fields["stream_options"] = {"include_usage": True, "continuous_usage_stats": True}
     body = json.dumps(chat_body("word " * WORDS, **fields)).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
