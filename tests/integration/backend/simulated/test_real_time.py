@@ -36,12 +36,12 @@ class Reader:
                 selector.register(each, selectors.EVENT_READ)
             while not stop.is_set():
                 for key, _ in selector.select(timeout=0.1):
-                    each = key.fileobj
-                    assert isinstance(each, socket.socket)
-                    chunk = each.recv(65536)
+                    ready = key.fileobj
+                    assert isinstance(ready, socket.socket)
+                    chunk = ready.recv(65536)
                     self.taken += len(chunk)
                     if not chunk:
-                        selector.unregister(each)
+                        selector.unregister(ready)
                 # Reads many tokens at once: it is not what is measured.
                 stop.wait(0.02)
 
