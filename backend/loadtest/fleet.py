@@ -2,6 +2,7 @@
 
 from statistics import fmean
 
+from backend.loadtest.generator_guard import step_lags_p95_ms
 from backend.loadtest.run import Outcome, Run, WorkerSample
 from backend.loadtest.steady import Window
 from backend.loadtest.summary import Fleet, Rows, WorkerLoad
@@ -13,7 +14,8 @@ def fleet(run: Run, window: Window) -> Fleet:
     for sample in run.samples:
         if window.holds(sample.at_ms):
             by_worker.setdefault(sample.worker, []).append(sample)
-    workers = [_worker(name, by_worker[name]) for name in sorted(by_worker)]
+    lags_ms = step_lags_p95_ms(run, window)
+    workers = [_worker(name, by_worker[name], lags_ms.get(name)) for name in sorted(by_worker)]
     return Fleet(
         workers=workers,
         running_spread=_spread([worker.running_mean for worker in workers]),
@@ -48,7 +50,7 @@ def _begun(outcome: Outcome) -> bool:
     return outcome.end == "ok" or outcome.status == 200
 
 
-def _worker(name: str, samples: list[WorkerSample]) -> WorkerLoad:
+def _worker(name: str, samples: list[WorkerSample], step_lag_p95_ms: float | None) -> WorkerLoad:
     kv = [kv_share(sample) for sample in samples]
     return WorkerLoad(
         worker=name,
@@ -61,6 +63,7 @@ def _worker(name: str, samples: list[WorkerSample]) -> WorkerLoad:
         waiting_tokens_max=max(s.waiting_tokens for s in samples),
         kv_used_mean_share=fmean(kv),
         kv_used_max_share=max(kv),
+        step_lag_p95_ms=step_lag_p95_ms,
     )
 
 

@@ -74,6 +74,9 @@ class WorkerSample:
     waiting_tokens: int
     kv_used_tokens: int
     kv_total_tokens: int
+    step_lag_ms: float | None = None
+    """By how many real milliseconds the latest of a simulated worker's steps of the last seconds
+    ended late; None where it was not asked, or is not simulated."""
 
 
 @dataclass(slots=True)

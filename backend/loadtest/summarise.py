@@ -112,13 +112,13 @@ def summarise(
         queue_grows=queue_grows(run, warmup_ms),
         itl_distribution_ms=distribution(gaps),
         warnings=[],
-        refusals=_refusals(run, sent),
+        refusals=_refusals(run, sent, targets, window),
     )
     return msgspec.structs.replace(found, warnings=warnings(found))
 
 
-def _refusals(run: Run, sent: list[Outcome]) -> list[str]:
-    reasons = [reason] if (reason := verdict(run)) else []
+def _refusals(run: Run, sent: list[Outcome], targets: GoodputTargets, window: Window) -> list[str]:
+    reasons = [reason] if (reason := verdict(run, targets, window)) else []
     return reasons + ([] if sent else ["no request was planned for the time after the warm-up"])
 
 

@@ -77,6 +77,9 @@ class WorkerLoad(msgspec.Struct, frozen=True, kw_only=True):
     waiting_tokens_max: int
     kv_used_mean_share: float
     kv_used_max_share: float
+    step_lag_p95_ms: float | None = None
+    """How late a simulated worker's steps ended, in real milliseconds: the latest of some seconds,
+    read about once a second, and of those the p95."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):

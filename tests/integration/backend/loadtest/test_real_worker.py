@@ -58,6 +58,9 @@ async def test_a_simulated_worker_is_measured_on_its_own_clock(worker: WorkerPro
     assert {outcome.end for outcome in run.outcomes} == {"ok"}
     assert {outcome.output_tokens for outcome in run.outcomes} == {OUTPUT_TOKENS}
     assert {len(outcome.gaps_ms) for outcome in run.outcomes} <= {*range(1, OUTPUT_TOKENS)}
+    lags_ms = [sample.step_lag_ms for sample in run.samples]
+    assert lags_ms[0] is not None, "how late its steps end was not asked"
+    assert len(lags_ms) == 1 or None in lags_ms, "it is asked as often as its load"
     assert all(outcome.prompt_tokens >= 250 for outcome in run.outcomes)
     assert run.outcomes[-1].cached_tokens is not None
     assert run.outcomes[-1].cached_tokens >= 200

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from made_up_runs import outcome, run_of
 
 from backend.loadtest.generator_guard import send_lags_ms, verdict
-from backend.loadtest.run import Run
+from backend.loadtest.measure import GoodputTargets
+from backend.loadtest.run import Run, WorkerSample
+from backend.loadtest.steady import Window
 
 
 def lagging(*lags_ms: float, speed: float = 1.0) -> Run:
@@ -27,11 +30,45 @@ def test_late_sends_refuse_it() -> None:
     assert "\n" not in said
 
 
-def test_lag_is_of_real_time() -> None:
-    """On a clock of tenfold speed 90 ms of the target's are 9 real ones, and 110 are 11."""
+@pytest.mark.parametrize(("speed", "real_ms"), [(1.0, 10.0), (4.0, 10.0), (20.0, 2.0)])
+def test_lag_is_bounded_in_real_time_and_in_the_targets(speed: float, real_ms: float) -> None:
+    """10 ms, and a twentieth of the TTFT target, which a fast clock comes to sooner; sends and
+    readings alike."""
     assert send_lags_ms(lagging(90.0, speed=10.0)) == [9.0]
-    assert verdict(lagging(90.0, speed=10.0)) is None
-    assert verdict(lagging(110.0, speed=10.0)) is not None
+    assert verdict(lagging(real_ms * speed, speed=speed)) is None
+    late = verdict(lagging(real_ms * speed * 1.05, speed=speed))
+    assert late is not None
+    assert ("--speed" in late) is (speed == 20)
+    run = lagging(0.0, speed=speed)
+    run.generator_loop_lag_p99_ms = real_ms
+    assert verdict(run) is None
+    run.generator_loop_lag_p99_ms = real_ms * 1.05
+    assert "readings" in str(verdict(run))
+
+
+def test_a_tighter_target_bounds_lag_tighter() -> None:
+    """Five milliseconds are a twentieth of a hundred."""
+    assert verdict(lagging(6.0)) is None
+    assert "at most 5 ms" in str(verdict(lagging(6.0), GoodputTargets(ttft_ms=100)))
+
+
+def test_a_worker_that_falls_behind_its_own_clock_refuses_it() -> None:
+    """By what one in twenty of its readings exceeds, within the window."""
+
+    def sample(at_ms: float, lag_ms: float | None) -> WorkerSample:
+        return WorkerSample(at_ms, "w", 1, 0, 0, 0, 100, lag_ms)
+
+    run = lagging(0.0, speed=20.0)
+    run.samples = [sample(at, 1.9) for at in range(95)] + [sample(at, 9.0) for at in range(95, 100)]
+    run.samples.append(sample(50, None))
+    assert verdict(run) is None
+    run.samples.append(sample(100, 9.0))
+    said = verdict(run)
+    assert said is not None
+    assert "worker w did not keep up with its clock" in said
+    assert "9.0 ms late, 180 ms of a clock at 20 times the speed (at most 40 ms)" in said
+    assert "--speed" in said
+    assert verdict(run, window=Window(start_ms=0, end_ms=95)) is None
 
 
 def test_a_busy_generator_refuses_it() -> None:
