@@ -1,5 +1,6 @@
 """The queue before the batch: its order, and who has to go when it is full."""
 
+import heapq
 from itertools import count
 
 from backend.simulated.flags import SchedulerFlags
@@ -23,6 +24,12 @@ class WaitingQueue:
         self._lpm = flags.schedule_policy == "lpm" and not flags.disable_radix_cache
         self._entries = count()
         self.places: list[Place] = []
+        self._worst_first: list[tuple[int, int, Place]] = []
+        """A heap of who would have to go, kept only where someone may have to; those who have left
+        the queue stay in it until they come to its top, or are most of it."""
+        self._keeps_worst = (
+            flags.enable_priority_scheduling and flags.max_queued_requests is not None
+        )
         self.text_tokens = 0
         """Of all who wait."""
         self.retracted = 0
@@ -48,6 +55,8 @@ class WaitingQueue:
             self.remove(refused)
         place.enter_queue(next(self._entries))
         self.places.append(place)
+        if self._keeps_worst:
+            self._keep_for_eviction(place)
         self.text_tokens += place.text_tokens
         self.retracted += place.lost_place
         return refused
@@ -88,10 +97,20 @@ class WaitingQueue:
         self.text_tokens -= place.text_tokens
         self.retracted -= place.lost_place
 
+    def _keep_for_eviction(self, place: Place) -> None:
+        heap = self._worst_first
+        heapq.heappush(heap, (-place.priority, -place.entered, place))
+        if len(heap) > 2 * len(self.places):
+            heap[:] = [each for each in heap if _still_waits(each)]
+            heapq.heapify(heap)
+
     def _least_preferred(self, arrival: Place) -> Place:
-        if not self._flags.enable_priority_scheduling or not self.places:
+        if not self._keeps_worst or not self.places:
             return arrival
-        last = max(self.places, key=lambda place: (place.priority, place.entered))
+        heap = self._worst_first
+        while not _still_waits(heap[0]):
+            heapq.heappop(heap)
+        last = heap[0][2]
         return last if arrival.priority < last.priority else arrival
 
     def _order_by_prefix(self) -> None:
@@ -109,3 +128,9 @@ class WaitingQueue:
                 among_waiting.insert(place.ids, tokens, salt)
         # Those who yield keep the order in which they came.
         self.places.sort(key=lambda p: (1, 0) if id(p) in yielding else (0, -p.matched_tokens))
+
+
+def _still_waits(entry: tuple[int, int, Place]) -> bool:
+    """Whether it is in the queue by this entry, and not by a later one."""
+    _, minus_entered, place = entry
+    return place.waiting and place.entered == -minus_entered

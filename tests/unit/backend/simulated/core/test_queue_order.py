@@ -1,9 +1,16 @@
 """In which order the queue is served, and who is thrown out of it."""
 
+import random
+from collections.abc import Iterator
+
 import pytest
 from simulated_core import Played, played, request, text
 
+from backend.simulated.flags import SchedulerFlags
+from backend.simulated.kv_pool import KvPool
+from backend.simulated.place import Place
 from backend.simulated.request import EndReason, SimulatedRequest
+from backend.simulated.waiting import WaitingQueue
 
 
 def in_order(play: Played) -> list[SimulatedRequest]:
@@ -60,6 +67,37 @@ def test_a_better_arrival_throws_out_the_least_preferred(
     queued = waiting_behind(play, 1, 1, 9)
     late = request(text(5, 900), 1, priority=arrives)
     assert play.submit(late) == [late if thrown_out is None else queued[thrown_out]]
+
+
+def test_who_is_thrown_out_is_found_without_a_look_at_everyone() -> None:
+    """And is the same one that a look at everyone finds, whoever leaves meanwhile."""
+    flags = SchedulerFlags(
+        max_total_tokens=1000, enable_priority_scheduling=True, max_queued_requests=40
+    )
+    queue = WaitingQueue(flags, KvPool(1000, 1, cached=False, eviction_policy="lru"))
+    queue.places = _NeverWalked()
+    drawn = random.Random(4)  # noqa: S311 - a test's own draws
+    waiting: list[Place] = []
+    for number in range(2_000):
+        place = Place(request(text(1, number + 1), priority=drawn.randrange(9)), flags)
+        if len(waiting) == 40:
+            worst = max(waiting, key=lambda each: (each.priority, each.entered))
+            expected = worst if place.priority < worst.priority else place
+        else:
+            expected = None
+        assert queue.enter(place) is expected
+        waiting = [each for each in (*waiting, place) if each is not expected]
+        if drawn.random() < 0.3:
+            gone = waiting.pop(drawn.randrange(len(waiting)))
+            queue.remove(gone)
+            if drawn.random() < 0.5:
+                assert queue.enter(gone) is None
+                waiting.append(gone)
+
+
+class _NeverWalked(list[Place]):
+    def __iter__(self) -> Iterator[Place]:
+        raise AssertionError("every submit would cost as much as the queue is long")
 
 
 def preemption(arrives: int, **flags: object) -> tuple[Played, SimulatedRequest]:
