@@ -1,6 +1,7 @@
 """The same schedule on simulated replicas, on the virtual clock, in this process, without HTTP."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from backend.loadtest.plan import PlannedRequest, Workload
 from backend.loadtest.prompts import PromptText
@@ -12,7 +13,7 @@ from backend.simulated.request import TOKEN_BYTES, EndReason, SimulatedRequest
 from backend.simulated.scheduler_options import shown_flags
 from backend.simulated.virtual import VirtualReplicas
 
-Route = Callable[[PlannedRequest, Sequence[Replica]], int]
+Route = Callable[[PlannedRequest, VirtualReplicas], int]
 ENDS: dict[EndReason | None, End] = {
     EndReason.STOP: "ok",
     EndReason.LENGTH: "ok",
@@ -24,10 +25,10 @@ OUTPUT_BIT = 1 << 31
 """Set in the ids of generated tokens: no prompt begins with what another request generated."""
 
 
-def least_busy(_: PlannedRequest, replicas: Sequence[Replica]) -> int:
-    """The replica with the fewest requests, the first of several."""
-    loads = [replica.load() for replica in replicas]
-    return min(range(len(replicas)), key=lambda at: loads[at].running + loads[at].waiting)
+def least_busy(_: PlannedRequest, fleet: VirtualReplicas) -> int:
+    """The replica with the fewest requests sent to it that have not ended, the first of several.
+    One that is still in a front end counts: a router knows where it sent what."""
+    return min(range(len(fleet.replicas)), key=fleet.in_flight.__getitem__)
 
 
 def run_virtual(
@@ -41,8 +42,9 @@ def run_virtual(
     timeout_ms: float = 600_000.0,
     look: Callable[[Sequence[Replica]], None] = lambda _: None,
 ) -> Run:
-    """Run the whole schedule. What has not ended `timeout_ms` after the last send is `timeout`.
-    `look` is shown the replicas at the end, with all that they counted."""
+    """Run the whole schedule. A request that has not ended `timeout_ms` after its time leaves its
+    replica and is `timeout`, as over HTTP. `look` is shown the replicas at the end, with all that
+    they counted."""
     recorder = _Recorder()
     fleet = VirtualReplicas(profile, flags, recorder, replicas)
     prompts = PromptText()
@@ -51,22 +53,29 @@ def run_virtual(
     def send(outcome: Outcome) -> None:
         planned = outcome.planned
         outcome.sent_at_ms = fleet.now_ms
-        request = simulated_request(planned, prompts.token_ids(planned), outcome)
-        chosen = route(planned, fleet.replicas) if replicas > 1 else 0
+        request = simulated_request(planned, prompts.token_ids(planned), outcome, flags)
+        recorder.sent(request)
+        chosen = route(planned, fleet) if replicas > 1 else 0
         outcome.worker = f"simulated-{chosen}"
         fleet.arrive(request, chosen)
+        fleet.at(planned.send_at_ms + timeout_ms, partial(give_up, outcome))
+
+    def give_up(outcome: Outcome) -> None:
+        request = recorder.timed_out(outcome, fleet.now_ms)
+        if request is not None:
+            fleet.abort(request)
 
     for outcome in outcomes:
-        fleet.at(outcome.planned.send_at_ms, lambda outcome=outcome: send(outcome))  # type: ignore[misc] # bound early, on purpose
+        fleet.at(outcome.planned.send_at_ms, partial(send, outcome))
     samples: list[WorkerSample] = []
 
     def sample() -> None:
         samples.extend(_samples(fleet))
-        fleet.at(fleet.now_ms + sample_every_ms, sample)
+        if recorder.ended_count < len(outcomes):
+            fleet.at(fleet.now_ms + sample_every_ms, sample)
 
     fleet.at(0.0, sample)
-    last_ms = max((planned.send_at_ms for planned in workload.requests), default=0.0)
-    _run_until_done(fleet, recorder, len(outcomes), last_ms + timeout_ms)
+    fleet.run()
     look(fleet.replicas)
     chosen = shown_flags(profile, flags)
     return Run(
@@ -82,9 +91,13 @@ def run_virtual(
     )
 
 
-def simulated_request(planned: PlannedRequest, prompt: bytes, owner: object) -> SimulatedRequest:
+def simulated_request(
+    planned: PlannedRequest, prompt: bytes, owner: object, flags: SchedulerFlags
+) -> SimulatedRequest:
     """The planned request as a replica takes it: it ends at its maximum, neither sooner nor later,
-    as `min_tokens = max_tokens` has it over HTTP."""
+    as `min_tokens = max_tokens` has it over HTTP. Under priority scheduling interactive requests
+    go before batch ones, by the two values that a gateway would send."""
+    first = planned.traffic_class == "interactive"
     mark = OUTPUT_BIT | (planned.number & 0x7FFF_FFFF)
     token = mark.to_bytes(TOKEN_BYTES, "little")
     return SimulatedRequest(
@@ -93,19 +106,34 @@ def simulated_request(planned: PlannedRequest, prompt: bytes, owner: object) -> 
         max_new_tokens=planned.output_tokens,
         ends_after=planned.output_tokens,
         output_ids=lambda tokens: token * tokens,
-        priority=None if planned.traffic_class == "interactive" else -1,
+        priority=int(first != flags.schedule_low_priority_values_first),
         owner=owner,
     )
 
 
 class _Recorder:
-    """Writes what happens into the outcomes."""
+    """Writes what happens into the outcomes, each up to its end."""
 
     def __init__(self) -> None:
         self.ended_count = 0
+        self._open: dict[int, SimulatedRequest] = {}
+
+    def sent(self, request: SimulatedRequest) -> None:
+        self._open[_outcome(request).planned.number] = request
+
+    def timed_out(self, outcome: Outcome, now_ms: float) -> SimulatedRequest | None:
+        """What has to be aborted; None where it has ended."""
+        request = self._open.pop(outcome.planned.number, None)
+        if request is not None:
+            self.ended_count += 1
+            outcome.ended_at_ms = now_ms
+            outcome.status = None if outcome.first_token_at_ms is None else 200
+        return request
 
     def generated(self, request: SimulatedRequest, now_ms: float) -> None:
         outcome = _outcome(request)
+        if outcome.ended_at_ms is not None:
+            return
         if outcome.last_token_at_ms is None:
             outcome.first_token_at_ms = now_ms
         else:
@@ -114,6 +142,9 @@ class _Recorder:
 
     def ended(self, request: SimulatedRequest, reason: EndReason | None, now_ms: float) -> None:
         outcome = _outcome(request)
+        # The replica's end of one that was given up is no second end.
+        if self._open.pop(outcome.planned.number, None) is None:
+            return
         self.ended_count += 1
         outcome.ended_at_ms = now_ms
         outcome.end = ENDS[reason]
@@ -127,14 +158,6 @@ def _outcome(request: SimulatedRequest) -> Outcome:
     if not isinstance(request.owner, Outcome):
         raise TypeError("a request that this run did not send")
     return request.owner
-
-
-def _run_until_done(
-    fleet: VirtualReplicas, recorder: _Recorder, requests: int, limit_ms: float
-) -> None:
-    """The sampler never ends by itself: stop when the last request has."""
-    while recorder.ended_count < requests and fleet.now_ms < limit_ms:
-        fleet.run(until_ms=min(limit_ms, fleet.now_ms + 10_000.0))
 
 
 def _samples(fleet: VirtualReplicas) -> list[WorkerSample]:

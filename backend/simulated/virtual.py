@@ -5,6 +5,7 @@ gives the same times to the last digit.
 """
 
 import heapq
+import math
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
@@ -33,9 +34,13 @@ class VirtualReplicas:
     ) -> None:
         self.now_ms = 0.0
         self.replicas = [Replica(profile.step, flags) for _ in range(replicas)]
+        self.in_flight = [0] * replicas
+        """Requests by replica that have arrived at its front end and not ended."""
         self._front_end_ms = profile.front_end_ms
         self._observer = observer
         self._busy = [False] * replicas
+        self._where: dict[SimulatedRequest, int] = {}
+        self._in_front_end: set[SimulatedRequest] = set()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
 
@@ -45,10 +50,24 @@ class VirtualReplicas:
 
     def arrive(self, request: SimulatedRequest, replica: int) -> None:
         """The request reaches a replica's HTTP front end now; its queue, a little later."""
+        self.in_flight[replica] += 1
+        self._where[request] = replica
+        self._in_front_end.add(request)
         self.at(self.now_ms + self._front_end_ms, lambda: self._submit(request, replica))
 
-    def run(self, until_ms: float = float("inf")) -> None:
-        """Let the clock run until nothing is left to do, or until then."""
+    def abort(self, request: SimulatedRequest) -> None:
+        """Its client hangs up now. It ends at once, or with the step in flight; one that has ended
+        is left alone."""
+        index = self._where.get(request)
+        if index is None:
+            return
+        waits_in_front = request in self._in_front_end
+        if waits_in_front or self.replicas[index].abort(request, self.now_ms):
+            self._ended(request, EndReason.ABORT)
+
+    def run(self, until_ms: float = math.inf) -> None:
+        """Let the clock run until nothing is left to do, or until then: a time that is given is
+        what the clock shows afterwards, whether or not anything happened at it."""
         events = self._events
         while events and events[0][0] <= until_ms:
             self.now_ms = events[0][0]
@@ -58,12 +77,17 @@ class VirtualReplicas:
             for index, busy in enumerate(self._busy):
                 if not busy:
                     self._begin(index)
+        if math.isfinite(until_ms):
+            self.now_ms = max(self.now_ms, until_ms)
 
     def _submit(self, request: SimulatedRequest, replica: int) -> None:
+        if request not in self._in_front_end:
+            return
+        self._in_front_end.remove(request)
         request.arrived_ms = self.now_ms
         refused = self.replicas[replica].submit(request, self.now_ms)
         if refused is not None:
-            self._observer.ended(refused, None, self.now_ms)
+            self._ended(refused, None)
 
     def _begin(self, index: int) -> None:
         replica = self.replicas[index]
@@ -78,4 +102,9 @@ class VirtualReplicas:
         for request in done.generated:
             self._observer.generated(request, self.now_ms)
         for request, reason in done.ended:
-            self._observer.ended(request, reason, self.now_ms)
+            self._ended(request, reason)
+
+    def _ended(self, request: SimulatedRequest, reason: EndReason | None) -> None:
+        self._in_front_end.discard(request)
+        self.in_flight[self._where.pop(request)] -= 1
+        self._observer.ended(request, reason, self.now_ms)

@@ -86,6 +86,40 @@ def test_the_clock_can_be_stopped_and_goes_on() -> None:
     assert log.lines[-1] == ("a", EndReason.LENGTH, 62.0)
 
 
+def test_the_clock_gets_to_where_it_was_told_to_go() -> None:
+    """Also past its last event, so that who waits for a time sees it."""
+    replicas = VirtualReplicas(PROFILE, SchedulerFlags(max_total_tokens=1000), Log())
+    replicas.at(10, lambda: None)
+    replicas.run(until_ms=45)
+    assert replicas.now_ms == 45
+    replicas.run()
+    assert replicas.now_ms == 45
+
+
+def test_who_hangs_up_leaves_wherever_it_is() -> None:
+    """In the front end and in the queue at once, in the batch with the step in flight."""
+    log = Log()
+    flags = SchedulerFlags(max_total_tokens=1000, max_running_requests=1)
+    replicas = VirtualReplicas(PROFILE, flags, log)
+    sent = {rid: a_request(rid, 10, 50) for rid in ("runs", "wait", "door", "last")}
+    for at_ms, request in zip((0, 1, 40, 41), sent.values(), strict=True):
+        replicas.at(at_ms, lambda request=request: replicas.arrive(request, 0))  # type: ignore[misc] # bound early
+    for rid in ("runs", "wait", "door"):
+        replicas.at(45.5, lambda rid=rid: replicas.abort(sent[rid]))  # type: ignore[misc] # bound early
+    replicas.at(45.5, lambda: log.lines.append(("in flight", replicas.in_flight[0], 45.5)))
+    replicas.at(90.0, lambda: replicas.abort(sent["runs"]))
+    replicas.run()
+    ends = [line for line in log.lines if isinstance(line[1], EndReason)]
+    assert ends[:3] == [
+        ("wait", EndReason.ABORT, 45.5),
+        ("door", EndReason.ABORT, 45.5),
+        ("runs", EndReason.ABORT, 51.0),
+    ]
+    assert [line[:2] for line in ends[3:]] == [("last", EndReason.LENGTH)]
+    assert ("in flight", 2, 45.5) in log.lines
+    assert replicas.in_flight == [0]
+
+
 def test_a_full_queue_is_told() -> None:
     """The third has no place: one runs, one waits."""
     log = Log()
