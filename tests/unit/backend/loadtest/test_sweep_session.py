@@ -27,6 +27,7 @@ ASKED = Request(
     data_dir=None,
     virtual=None,
     replicas=1,
+    scheduler=None,
     speed=None,
     min_tokens=None,
     timeout_s=60,
