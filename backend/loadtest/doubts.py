@@ -13,6 +13,7 @@ def warnings(summary: Summary) -> list[str]:
     return [
         *_hit_rate(summary),
         *_outputs(summary),
+        *_counts(summary),
         *(["The queue grows: these figures are of no steady state."] * summary.queue_grows),
         *_rows(summary),
     ]
@@ -45,6 +46,14 @@ def _outputs(summary: Summary) -> list[str]:
     if share is None or abs(share - 1) <= OUTPUT_SHARE_TOLERANCE:
         return []
     return [f"Answers had {percent(share)} % of the output tokens that the workload planned."]
+
+
+def _counts(summary: Summary) -> list[str]:
+    count = summary.tokens.counted_by_events
+    if not count:
+        return []
+    words = f"{count:,} whole answers did not say how many tokens they had: events were counted"
+    return [f"{words} in TPOT and output tok/s. An event may carry several tokens."]
 
 
 def _rows(summary: Summary) -> list[str]:

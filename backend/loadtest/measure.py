@@ -29,12 +29,25 @@ def ttft_ms(outcome: Outcome) -> float | None:
     return outcome.first_token_at_ms - outcome.planned.send_at_ms
 
 
+def counted_by_events(outcome: Outcome) -> bool:
+    """Whether it ended whole with content of which the target gave no number of tokens."""
+    streamed = outcome.first_token_at_ms is not None
+    return finished(outcome) and streamed and outcome.output_tokens == 0
+
+
+def tokens_out(outcome: Outcome) -> int:
+    """Output tokens as the target counts them; of a whole answer that does not say, its content
+    events, which are the fewest that they can have been."""
+    return len(outcome.gaps_ms) + 1 if counted_by_events(outcome) else outcome.output_tokens
+
+
 def tpot_ms(outcome: Outcome) -> float | None:
     """(last token − first token) / (output tokens − 1); None below two tokens."""
     first, last = outcome.first_token_at_ms, outcome.last_token_at_ms
-    if first is None or last is None or outcome.output_tokens < 2:
+    tokens = tokens_out(outcome)
+    if first is None or last is None or tokens < 2:
         return None
-    return (last - first) / (outcome.output_tokens - 1)
+    return (last - first) / (tokens - 1)
 
 
 def e2e_ms(outcome: Outcome) -> float | None:

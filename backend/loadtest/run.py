@@ -40,7 +40,7 @@ class Outcome:
     prompt_tokens: int = 0
     cached_tokens: int | None = None
     output_tokens: int = 0
-    """As the target counts them; events are not tokens."""
+    """As the target counts them; 0 where it did not say. Events are not tokens."""
     end: End = "unreachable"
     status: int | None = None
     code: str | None = None

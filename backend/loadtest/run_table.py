@@ -87,6 +87,7 @@ def _lines(summary: Summary) -> list[tuple[str, str]]:
                 f"{tokens.input_tokens_per_s:,.0f} input tok/s, "
                 f"{tokens.cached_tokens_per_s:,.0f} of them cached, "
                 f"{tokens.output_tokens_per_s:,.0f} output tok/s"
+                + (" (answers that did not say: by events)" if tokens.counted_by_events else "")
             ),
         ),
         (

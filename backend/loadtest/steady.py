@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from backend.loadtest.measure import finished, ttft_ms
+from backend.loadtest.measure import finished, tokens_out, ttft_ms
 from backend.loadtest.run import Outcome, Run
 
 GROWTH_MAX = 1.5
@@ -116,9 +116,9 @@ def _tokens_within(outcome: Outcome, window: Window) -> float:
     if first is None:
         return 0.0
     if last is None or last <= first:
-        return outcome.output_tokens if window.holds(first) else 0.0
+        return tokens_out(outcome) if window.holds(first) else 0.0
     overlap = min(last, window.end_ms) - max(first, window.start_ms)
-    return outcome.output_tokens * max(0.0, overlap) / (last - first)
+    return tokens_out(outcome) * max(0.0, overlap) / (last - first)
 
 
 def _in_flight(outcomes: list[Outcome], window: Window) -> tuple[float, int]:

@@ -39,12 +39,11 @@ from backend.loadtest.summary import (
     Attainment,
     Generator,
     Group,
-    HitRate,
     Load,
     Summary,
     Target,
-    Tokens,
 )
+from backend.loadtest.token_figures import hit_rate, tokens
 
 TOP_TENANTS = 10
 
@@ -102,8 +101,8 @@ def summarise(
         ttft_for_short_prompts=_attainment(
             sent, msgspec.structs.replace(targets, prompt_tokens_under=under), window
         ),
-        tokens=_tokens(sent, flowed),
-        hit_rate=_hit_rate(run, sent),
+        tokens=tokens(run, sent, flowed),
+        hit_rate=hit_rate(run, sent),
         ends=dict(Counter(o.end for o in sent).most_common()),
         error_codes=dict(Counter(o.code for o in sent if o.code is not None).most_common()),
         fleet=fleet(run, window),
@@ -198,37 +197,6 @@ def _attainment(sent: list[Outcome], targets: GoodputTargets, window: Window) ->
         ttft_met_share=sum(met_ttft(outcome, targets) for outcome in whole) / count,
         tpot_met_share=sum(met_tpot(outcome, targets) for outcome in whole) / count,
     )
-
-
-def _tokens(sent: list[Outcome], flowed: Flow) -> Tokens:
-    whole = [outcome for outcome in sent if finished(outcome)]
-    planned = sum(outcome.planned.output_tokens for outcome in whole)
-    return Tokens(
-        input_tokens_per_s=flowed.input_tokens_per_s,
-        cached_tokens_per_s=flowed.cached_tokens_per_s,
-        output_tokens_per_s=flowed.output_tokens_per_s,
-        output_planned_share=(
-            sum(outcome.output_tokens for outcome in whole) / planned if planned else None
-        ),
-    )
-
-
-def _hit_rate(run: Run, sent: list[Outcome]) -> HitRate:
-    return HitRate(
-        window_share=_hit_share(sent),
-        run_share=_hit_share(run.outcomes),
-        ideal_share=run.workload.ideal_hit_rate,
-        unreported=sum(finished(o) and o.cached_tokens is None for o in run.outcomes),
-    )
-
-
-def _hit_share(outcomes: list[Outcome]) -> float | None:
-    prompt = cached = 0
-    for outcome in outcomes:
-        if outcome.cached_tokens is not None:
-            prompt += outcome.prompt_tokens
-            cached += outcome.cached_tokens
-    return cached / prompt if prompt else None
 
 
 def _generator(run: Run) -> Generator:

@@ -50,7 +50,10 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens_per_s: float
     output_tokens_per_s: float
     output_planned_share: float | None
-    """Of the requests that ended whole: output tokens generated, of those planned."""
+    """Of the requests that ended whole and said so: output tokens generated, of those planned."""
+    counted_by_events: int = 0
+    """Whole answers of the run that did not say how many tokens they had: their content events
+    stand for them, in TPOT and in the output."""
 
 
 class HitRate(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,6 +101,7 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
     right.spines["right"].set_visible(True)
     right.grid(visible=False)
     thousands(right.yaxis)
+    events = any(each.tokens.counted_by_events for point in points for each in point.summaries)
     right.plot(
         offered,
         _means(points, lambda s: s.tokens.output_tokens_per_s),
@@ -108,7 +109,7 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
         linestyle="--",
         marker="^",
         markersize=4,
-        label="output (tokens/s, right)",
+        label=f"output ({'events, for tokens' if events else 'tokens'}/s, right)",
     )
     if output_goal is not None:
         right.axhline(

@@ -4,6 +4,7 @@ import pytest
 from made_up_runs import outcome, run_of
 
 from backend.loadtest.run import Run
+from backend.loadtest.run_table import run_facts
 from backend.loadtest.summarise import summarise
 
 
@@ -45,6 +46,20 @@ def test_answers_of_another_length_than_planned_are_named() -> None:
     for made in run.outcomes:
         made.output_tokens = 5
     assert any("45.5 % of the output tokens" in warning for warning in summarise(run).warnings)
+
+
+def test_answers_that_do_not_count_their_tokens_are_named() -> None:
+    """Their events stand for tokens, in the output too, and the table says so beside it."""
+    run = plain()
+    for made in run.outcomes[:3]:
+        made.output_tokens = 0
+    summary = summarise(run)
+    (warning,) = summary.warnings
+    assert "3 whole answers did not say how many tokens they had: events were counted" in warning
+    assert summary.tokens.output_planned_share == 1
+    assert summary.tokens.output_tokens_per_s == pytest.approx(10 * 11 / 10)
+    assert dict(run_facts(summary).lines)["tokens"].endswith("by events)")
+    assert dict(run_facts(summarise(plain())).lines)["tokens"].endswith("tok/s")
 
 
 def test_rows_that_do_not_match_are_named() -> None:

@@ -5,9 +5,11 @@ from made_up_runs import outcome
 
 from backend.loadtest.measure import (
     GoodputTargets,
+    counted_by_events,
     e2e_ms,
     good,
     met_ttft,
+    tokens_out,
     tpot_ms,
     ttft_ms,
 )
@@ -28,6 +30,27 @@ def test_a_single_token_has_no_tpot_and_passes() -> None:
     single = outcome(output_tokens=1)
     assert tpot_ms(single) is None
     assert good(single, TARGETS)
+
+
+def test_an_answer_that_counts_no_tokens_is_judged_by_its_events() -> None:
+    """Eight events, 250 ms apart, without a usage: that is no answer of no tokens which passes."""
+    untold = outcome(tpot_ms=250, output_tokens=8)
+    untold.output_tokens = 0
+    assert counted_by_events(untold)
+    assert (tokens_out(untold), tpot_ms(untold)) == (8, 250)
+    assert not good(untold, TARGETS)
+    untold.output_tokens = 71
+    assert not counted_by_events(untold)
+    assert (tokens_out(untold), tpot_ms(untold)) == (71, 25)
+    assert good(untold, TARGETS)
+
+
+def test_what_ended_early_or_said_nothing_is_not_counted_by_events() -> None:
+    """Its usage was never due; without content there is nothing to count."""
+    for lost in (outcome(end="cut"), outcome(ttft_ms=None, end="ok")):
+        lost.output_tokens = 0
+        assert not counted_by_events(lost)
+        assert (tokens_out(lost), tpot_ms(lost)) == (0, None)
 
 
 @pytest.mark.parametrize(
