@@ -11,6 +11,7 @@ OUTPUT_SHARE_TOLERANCE = 0.05
 def warnings(summary: Summary) -> list[str]:
     """What to read the figures with."""
     return [
+        *_interrupted(summary),
         *_hit_rate(summary),
         *_outputs(summary),
         *_counts(summary),
@@ -46,6 +47,14 @@ def _outputs(summary: Summary) -> list[str]:
     if share is None or abs(share - 1) <= OUTPUT_SHARE_TOLERANCE:
         return []
     return [f"Answers had {percent(share)} % of the output tokens that the workload planned."]
+
+
+def _interrupted(summary: Summary) -> list[str]:
+    load = summary.load
+    if load.stopped_at_ms is None:
+        return []
+    left = f"{load.unfinished:,} requests that were in flight then are left out"
+    return [f"The run was INTERRUPTED after {load.stopped_at_ms / 1000:,.1f} s: {left}."]
 
 
 def _counts(summary: Summary) -> list[str]:

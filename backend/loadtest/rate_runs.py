@@ -21,6 +21,8 @@ class Finished:
     summary: Summary
     rows: RowsCheck | None = None
     """None where nobody could look."""
+    interrupted: bool = False
+    """Ctrl-C came when it was over, while its usage records were awaited."""
 
     @property
     def stopped(self) -> bool:
@@ -97,7 +99,7 @@ class RateRuns:
         for seed in self._seeds:
             one = await self._one_run(rate, seed)
             self.finished.append(one)
-            if one.stopped:
+            if one.stopped or one.interrupted:
                 return False
             ran.append(one.summary)
         if self.knee is not None and rate is not None:

@@ -23,7 +23,7 @@ from backend.loadtest.plots import (
 )
 from backend.loadtest.run import Outcome, Run
 from backend.loadtest.run_table import heading, targets_text
-from backend.loadtest.steady import sent_within, steady_window
+from backend.loadtest.steady import judged, sent_within, steady_window
 from backend.loadtest.summary import Summary
 from backend.loadtest.table import percent
 from backend.loadtest.workers_plot import workers_over_time
@@ -86,7 +86,7 @@ def _timeline(panel: Axes, run: Run, summary: Summary) -> None:
     """Sent, ended and good in equal slices of the schedule, by when they were to be sent."""
     width_ms = run.workload.duration_ms / SLICES
     sent, whole, met = [0] * SLICES, [0] * SLICES, [0] * SLICES
-    for outcome in run.outcomes:
+    for outcome in judged(run):
         at = min(SLICES - 1, int(outcome.planned.send_at_ms / width_ms))
         sent[at] += 1
         whole[at] += finished(outcome)

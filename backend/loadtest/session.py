@@ -24,6 +24,8 @@ from backend.loadtest.workload import WorkloadError, read_workload
 
 WARMUP_SHARE = 0.2
 WARMUP_S_MAX = 60.0
+NOTHING_AT_ALL = "interrupted before anything was measured: nothing is written"
+NOTHING_SHOWN = "interrupted: the run under way had measured nothing yet, and is left out"
 
 
 class Interrupted(Exception):
@@ -82,11 +84,11 @@ class Session:
                 )
             else:
                 await runs.at(asked.rates or (None,))
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None:
-                task.uncancel()
-            return Result(runs, interrupted=True)
-        except Interrupted:
+        except (asyncio.CancelledError, Interrupted) as error:
+            if isinstance(error, asyncio.CancelledError):
+                _not_cancelled()
+            self._progress.end()
+            self._progress.say(NOTHING_SHOWN if runs.finished else NOTHING_AT_ALL)
             return Result(runs, interrupted=True)
         except (WorkloadError, TenantsNotMade) as error:
             if not runs.finished:
@@ -94,7 +96,8 @@ class Session:
             return Result(runs, failure=str(error))
         finally:
             self._progress.end()
-        return Result(runs, interrupted=any(each.stopped for each in runs.finished))
+        ended = any(each.stopped or each.interrupted for each in runs.finished)
+        return Result(runs, interrupted=ended)
 
     async def _one_run(self, rate: float | None, seed: int) -> Finished:
         workload = read_workload(replace(self._asked.workload, rate_rps=rate, seed=seed))
@@ -110,10 +113,19 @@ class Session:
         self._progress.end()
         if run.stopped_at_ms is not None and run.stopped_at_ms <= warmup_ms:
             raise Interrupted
-        rows = await self._rows(run, label)
+        rows, interrupted = None, False
+        try:
+            rows = await self._rows(run, label)
+        except asyncio.CancelledError:
+            # The run is whole: what it measured stands, without its books.
+            _not_cancelled()
+            interrupted = True
+            self._progress.say(
+                f"{label}: interrupted while its usage records were awaited: not compared"
+            )
         run = cut_short(run)
         summary = summarise(run, self._asked.targets, warmup_ms)
-        return Finished(rate, run, summary, rows)
+        return Finished(rate, run, summary, rows, interrupted)
 
     async def _rows(self, run: Run, label: str) -> RowsCheck | None:
         """Whoever pressed Ctrl-C does not wait for books."""
@@ -130,6 +142,11 @@ class Session:
         for line in [] if rows is None else rows.lines():
             self._progress.say(f"{label}: {line}")
         return rows
+
+
+def _not_cancelled() -> None:
+    if (task := asyncio.current_task()) is not None:
+        task.uncancel()
 
 
 def warmup_ms_of(asked: Request, workload: Workload) -> float:

@@ -58,8 +58,20 @@ def steady_window(run: Run, warmup_ms: float) -> Window:
 
 
 def sent_within(run: Run, window: Window) -> list[Outcome]:
-    """The requests whose intended send time lies in the window."""
-    return [outcome for outcome in run.outcomes if window.holds(outcome.planned.send_at_ms)]
+    """The requests whose intended send time lies in the window, and of which there is a verdict."""
+    return [outcome for outcome in judged(run) if window.holds(outcome.planned.send_at_ms)]
+
+
+def judged(run: Run) -> list[Outcome]:
+    """All but what was in flight, or not yet sent, when the run was interrupted: nobody knows
+    whether it would have been good."""
+    return [outcome for outcome in run.outcomes if not unfinished(run, outcome)]
+
+
+def unfinished(run: Run, outcome: Outcome) -> bool:
+    """Whether only the end of the run ended it."""
+    stopped_ms, ended_ms = run.stopped_at_ms, outcome.ended_at_ms
+    return stopped_ms is not None and (ended_ms is None or ended_ms >= stopped_ms)
 
 
 def flow(outcomes: Iterable[Outcome], window: Window) -> Flow:

@@ -34,6 +34,7 @@ from backend.loadtest.steady import (
     queue_grows,
     sent_within,
     steady_window,
+    unfinished,
 )
 from backend.loadtest.summary import (
     Attainment,
@@ -73,7 +74,7 @@ def summarise(
             clock_speed=run.target.clock_speed,
             step_times=run.target.step_times,
         ),
-        load=_load(run, window, len(sent), flowed),
+        load=_load(run, window, flowed),
         all=_group("all", sent, targets, window, ordered_percentiles(gaps)),
         by_class=_groups(
             sorted({o.planned.traffic_class for o in sent}, reverse=True),
@@ -118,15 +119,20 @@ def summarise(
 
 def _refusals(run: Run, sent: list[Outcome], targets: GoodputTargets, window: Window) -> list[str]:
     reasons = [reason] if (reason := verdict(run, targets, window)) else []
-    return reasons + ([] if sent else ["no request was planned for the time after the warm-up"])
+    if not sent and run.stopped_at_ms is not None:
+        reasons.append("no request of the time after the warm-up had ended when it was interrupted")
+    elif not sent:
+        reasons.append("no request was planned for the time after the warm-up")
+    return reasons
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
-def _load(run: Run, window: Window, sent: int, flowed: Flow) -> Load:
+def _load(run: Run, window: Window, flowed: Flow) -> Load:
     workload = run.workload
+    due = [outcome for outcome in run.outcomes if window.holds(outcome.planned.send_at_ms)]
     return Load(
         workload=workload.name,
         workload_sha256=workload.sha256,
@@ -136,10 +142,12 @@ def _load(run: Run, window: Window, sent: int, flowed: Flow) -> Load:
         duration_ms=workload.duration_ms,
         warmup_ms=window.start_ms,
         window_ms=window.end_ms - window.start_ms,
-        offered_rps=sent / window.seconds,
+        offered_rps=len(due) / window.seconds,
         achieved_rps=flowed.ended_rps,
         in_flight_mean=flowed.in_flight_mean,
         in_flight_max=flowed.in_flight_max,
+        stopped_at_ms=run.stopped_at_ms,
+        unfinished=sum(unfinished(run, outcome) for outcome in due),
     )
 
 

@@ -143,6 +143,11 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Whole answers that ended per second of the window, whoever sent them."""
     in_flight_mean: float
     in_flight_max: int
+    stopped_at_ms: float | None = None
+    """When the run was interrupted; None where it was not."""
+    unfinished: int = 0
+    """Requests of the window that were in flight then. They count neither as good nor as bad: all
+    figures of requests leave them out."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,7 +54,7 @@ class VirtualReplicasUnderTest:
         self._timeout_ms = timeout_s * 1000
 
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
-        """See UnderTest. A Ctrl-C cancels, as it does elsewhere; what had run is lost."""
+        """See UnderTest. A Ctrl-C cancels, as it does elsewhere; of this run nothing is left."""
         # A Ctrl-C that came before this is a cancel already: it is heard at an await only.
         await asyncio.sleep(0)
         with _interrupt_cancels():

@@ -9,6 +9,7 @@ from made_up_runs import outcome, run_of
 from backend.loadtest.knee import Knee, Observed
 from backend.loadtest.rate_runs import Finished, RateRuns, cut_short
 from backend.loadtest.run import Run
+from backend.loadtest.run_table import run_facts
 from backend.loadtest.summarise import summarise
 
 
@@ -101,3 +102,28 @@ def test_a_run_cut_short_is_a_shorter_run(stopped_at_ms: float | None, sent: int
     assert len(shown.outcomes) == len(shown.workload.requests) == sent
     assert shown.workload.duration_ms == (stopped_at_ms or 10_000.0)
     assert summarise(shown).all.goodput.attainment_share == 1.0
+
+
+def test_what_was_in_flight_at_the_stop_is_neither_good_nor_bad() -> None:
+    """It is left out of what is judged, and the reader is told; what failed before is bad."""
+    run = run_of([outcome(at, send_at_ms=at * 100.0) for at in range(50)])
+    run.stopped_at_ms = 2_000.0
+    failed, *streams = run.outcomes[15:20]
+    failed.end = "failed"
+    for stream in streams:
+        stream.end, stream.ended_at_ms = "cut", 2_000.1
+    summary = summarise(cut_short(run))
+    assert (summary.all.sent, summary.all.goodput.good) == (16, 15)
+    assert summary.ends == {"ok": 15, "failed": 1}
+    assert (summary.load.stopped_at_ms, summary.load.unfinished) == (2_000, 4)
+    assert summary.load.offered_rps == 10
+    told = "INTERRUPTED after 2.0 s: 4 requests that were in flight then are left out"
+    assert any(told in notice for notice in run_facts(summary).notices)
+
+
+def test_a_stop_before_anything_ended_proves_nothing() -> None:
+    """Nor was it the schedule that planned nothing."""
+    run = run_of([outcome(0)])
+    run.stopped_at_ms = 100.0
+    (reason,) = summarise(cut_short(run)).refusals
+    assert "when it was interrupted" in reason

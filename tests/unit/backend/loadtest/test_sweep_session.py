@@ -55,7 +55,7 @@ class FakeService:
     def __init__(
         self,
         *,
-        books: RowsCheck | RowsUnreadable | None = None,
+        books: RowsCheck | RowsUnreadable | asyncio.CancelledError | None = None,
         settles: bool = True,
         cut_in: int | None = None,
         stopped_at_ms: float | None = None,
@@ -91,7 +91,7 @@ class FakeService:
 
     async def rows(self, run: Run) -> RowsCheck | None:
         self.did.append("rows")
-        if isinstance(self._books, Exception):
+        if isinstance(self._books, BaseException):
             raise self._books
         return self._books
 
@@ -174,9 +174,34 @@ async def test_ctrl_c_before_anything_was_measured_leaves_the_runs_before(
 ) -> None:
     """Whether the run said when it was stopped, in its warm-up, or gave up altogether."""
     service = FakeService(cut_in=2, stopped_at_ms=stopped_at_ms)
-    result, _ = await ran(replace(ASKED, seeds=3), service)
+    result, said = await ran(replace(ASKED, seeds=3), service)
     assert len(result.runs.finished) == 1
     assert exit_status(result) == 130
+    assert "the run under way had measured nothing yet" in said
+
+
+@pytest.mark.parametrize("stopped_at_ms", [None, 1_500.0])
+async def test_ctrl_c_before_anything_was_measured_says_that_nothing_is_written(
+    stopped_at_ms: float | None,
+) -> None:
+    """In one line; a silent end would look like a report."""
+    result, said = await ran(ASKED, FakeService(cut_in=1, stopped_at_ms=stopped_at_ms))
+    assert result.runs.finished == []
+    assert exit_status(result) == 130
+    assert said.splitlines() == ["interrupted before anything was measured: nothing is written"]
+
+
+async def test_ctrl_c_while_rows_are_awaited_keeps_the_run() -> None:
+    """It is whole, only its books were not read; no other follows."""
+    service = FakeService(books=asyncio.CancelledError())
+    result, said = await ran(replace(ASKED, seeds=3), service)
+    assert service.did == ["run True", "rows"]
+    (one,) = result.runs.finished
+    assert one.summary.load.stopped_at_ms is None
+    assert (one.rows, one.summary.rows) == (None, None)
+    assert one.summary.all.goodput.attainment_share == 1
+    assert exit_status(result) == 130
+    assert "interrupted while its usage records were awaited" in said
 
 
 async def test_a_sweep_is_shown_as_one_table() -> None:
