@@ -15,7 +15,7 @@ def warnings(summary: Summary) -> list[str]:
         *_hit_rate(summary),
         *_outputs(summary),
         *_counts(summary),
-        *(["The queue grows: these figures are of no steady state."] * summary.queue_grows),
+        *_queues(summary),
         *_rows(summary),
     ]
 
@@ -63,6 +63,16 @@ def _counts(summary: Summary) -> list[str]:
         return []
     words = f"{count:,} whole answers did not say how many tokens they had: events were counted"
     return [f"{words} in TPOT and output tok/s. An event may carry several tokens."]
+
+
+def _queues(summary: Summary) -> list[str]:
+    if summary.queue_grows:
+        return ["The queue grows: these figures are of no steady state."]
+    return [
+        f"The queue of {group.name} requests grows: their figures are of no steady state."
+        for group in summary.by_class
+        if group.queue_grows
+    ]
 
 
 def _rows(summary: Summary) -> list[str]:

@@ -107,7 +107,7 @@ def _lines(summary: Summary) -> list[tuple[str, str]]:
                 f"{percent(generator.cpu_share)} % of a core"
             ),
         ),
-        ("queue", "GROWS: no steady state" if summary.queue_grows else "does not grow"),
+        ("queue", _queue(summary)),
     ]
     if summary.error_codes:
         lines.append(("error codes", _counted(summary.error_codes)))
@@ -148,6 +148,17 @@ def _other(summary: Summary) -> Attainment:
 def _reading(found: Attainment) -> str:
     share = f"attainment {percent(found.attainment_share)} %"
     return f"{targets_text(found.targets)}: {found.goodput_rps:,.2f} rps, {share}"
+
+
+def _queue(summary: Summary) -> str:
+    """Of each class, where there are several: which one it is decides."""
+    if len(summary.by_class) < 2:
+        return _grows(summary.queue_grows)
+    return "; ".join(f"{group.name} {_grows(group.queue_grows)}" for group in summary.by_class)
+
+
+def _grows(grows: bool) -> str:
+    return "GROWS: no steady state" if grows else "does not grow"
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from backend.loadtest.measure import finished, tokens_out, ttft_ms
+from backend.loadtest.plan import TrafficClass
 from backend.loadtest.run import Outcome, Run
 
+JUDGED_CLASS: TrafficClass = "interactive"
 GROWTH_MAX = 1.5
 GROWTH_MIN_MS = 100.0
 
@@ -90,15 +92,28 @@ def flow(outcomes: Iterable[Outcome], window: Window) -> Flow:
     )
 
 
+def judged_class(outcomes: Iterable[Outcome]) -> TrafficClass | None:
+    """Whose figures decide: the interactive ones', or everyone's where there is none of them. A
+    gateway may hold the others back on purpose."""
+    return JUDGED_CLASS if any(_of_class(o, JUDGED_CLASS) for o in outcomes) else None
+
+
 def queue_grows(run: Run, warmup_ms: float = 0.0) -> bool:
+    """Whether the queue of those whose figures decide grows; see waits_grow."""
+    window = steady_window(run, warmup_ms)
+    sent = sent_within(run, window)
+    decides = judged_class(sent)
+    return waits_grow([o for o in sent if decides is None or _of_class(o, decides)], window)
+
+
+def waits_grow(sent: Iterable[Outcome], window: Window) -> bool:
     """Whether who came in the second half of the window waited, on average, over 1.5 times as long
     for the first token as who came in the first (and 100 ms longer: a few long prompts do that to
     an idle target). What timed out without a token waited until then."""
-    window = steady_window(run, warmup_ms)
     middle_ms = (window.start_ms + window.end_ms) / 2
     early: list[float] = []
     late: list[float] = []
-    for outcome in sent_within(run, window):
+    for outcome in sent:
         waited = _waited_ms(outcome, window)
         if waited is not None:
             (early if outcome.planned.send_at_ms < middle_ms else late).append(waited)
@@ -106,6 +121,10 @@ def queue_grows(run: Run, warmup_ms: float = 0.0) -> bool:
         return False
     before, after = sum(early) / len(early), sum(late) / len(late)
     return after > GROWTH_MAX * before and after - before > GROWTH_MIN_MS
+
+
+def _of_class(outcome: Outcome, traffic_class: TrafficClass) -> bool:
+    return outcome.planned.traffic_class == traffic_class
 
 
 def _waited_ms(outcome: Outcome, window: Window) -> float | None:

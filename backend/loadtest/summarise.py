@@ -35,6 +35,7 @@ from backend.loadtest.steady import (
     sent_within,
     steady_window,
     unfinished,
+    waits_grow,
 )
 from backend.loadtest.summary import (
     Attainment,
@@ -182,6 +183,7 @@ def _group(
         tpot=_of(whole, tpot_ms),
         itl=itl or percentiles(_gaps(whole)),
         e2e=_of(whole, e2e_ms),
+        queue_grows=waits_grow(sent, window),
     )
 
 

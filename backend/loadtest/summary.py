@@ -40,6 +40,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     itl: Percentiles | None
     """Every gap between content events as the client saw them."""
     e2e: Percentiles | None
+    queue_grows: bool
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +176,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """None where the test could not look."""
     generator: Generator
     queue_grows: bool
+    """Of the class that decides: the interactive one, or all where there is none."""
     itl_distribution_ms: list[float]
     """At equal steps of the share of gaps that do not exceed it; the last is the greatest."""
     warnings: list[str]

@@ -7,10 +7,10 @@ import msgspec
 
 from backend.loadtest.knee import KneeResult, Observed, Trial
 from backend.loadtest.run_table import heading, targets_text
+from backend.loadtest.steady import JUDGED_CLASS
 from backend.loadtest.summary import Group, Summary
 from backend.loadtest.table import ABSENT, Facts, Table, milliseconds, number, percent
 
-JUDGED_CLASS = "interactive"
 HEADER = (
     "offered rps",
     "seeds",

@@ -6,9 +6,11 @@ from made_up_runs import lively_run, outcome, run_of
 
 from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.run import Outcome, WorkerSample
+from backend.loadtest.run_table import run_facts
 from backend.loadtest.steady import queue_grows
 from backend.loadtest.summarise import summarise
 from backend.loadtest.summary import Summary
+from backend.loadtest.sweep import trial
 
 
 def eight_requests() -> list[Outcome]:
@@ -197,6 +199,39 @@ def test_a_queue_grows_by_half_and_by_a_tenth_of_a_second() -> None:
     assert not halves(400, 600)
     assert not halves(100, 199)
     assert not halves(600, 100)
+
+
+def test_the_queue_that_decides_is_the_interactive_one() -> None:
+    """A gateway that holds batch back on purpose is not one that cannot keep up."""
+
+    def grown(**waits: int) -> Summary:
+        return summarise(
+            run_of(
+                [
+                    outcome(
+                        at,
+                        send_at_ms=at * 100,
+                        ttft_ms=100 + at * growth_ms,
+                        traffic_class="batch" if name == "batch" else "interactive",
+                    )
+                    for name, growth_ms in waits.items()
+                    for at in range(100)
+                ]
+            )
+        )
+
+    held = grown(interactive=0, batch=20)
+    assert not held.queue_grows
+    assert {group.name: group.queue_grows for group in held.by_class} == {
+        "interactive": False,
+        "batch": True,
+    }
+    assert any("queue of batch requests grows" in warning for warning in held.warnings)
+    table = dict(run_facts(held).lines)
+    assert table["queue"] == "interactive does not grow; batch GROWS: no steady state"
+    assert not trial(held).queue_grows
+    assert grown(interactive=20, batch=0).queue_grows
+    assert grown(batch=20).queue_grows
 
 
 def test_what_timed_out_without_a_token_waited_until_then() -> None:
