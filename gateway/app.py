@@ -210,6 +210,7 @@ def create_app(gateway: Gateway) -> Litestar:
             *v1_handlers(
                 completions=completions,
                 directory=gateway.directory,
+                fleet=gateway.fleet,
                 ledger=gateway.ledger,
                 clock=gateway.clock,
                 settings=gateway.settings,

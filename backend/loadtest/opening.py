@@ -46,16 +46,14 @@ async def open_target(asked: Request, workload: Workload) -> UnderTest:
 async def _open_url(asked: Request, url: str) -> UnderTest:
     model = asked.model or await _first_model(url, asked.api_key)
     facts = await target_facts(url, model, asked.api_key, clock_speed=asked.speed)
-    # SGLang and Weir's own workers say what they are, and take SGLang's fields.
-    known = facts.simulated is not None
     return ServiceUnderTest(
         url,
         facts,
         model=model,
         api_key_of=lambda _: asked.api_key,
-        min_tokens=known if asked.min_tokens is None else asked.min_tokens,
+        min_tokens=facts.kind != "unknown" if asked.min_tokens is None else asked.min_tokens,
         timeout_s=asked.timeout_s,
-        workers={"worker": url.rstrip("/").removesuffix("/v1")} if known else {},
+        workers={"worker": url.rstrip("/").removesuffix("/v1")} if facts.kind == "engine" else {},
     )
 
 
@@ -111,19 +109,22 @@ async def _system_facts(
     if len(speeds) > 1 and asked.speed is None:
         raise TargetNotReady("the workers' clocks run at different speeds: give --speed")
     labels = {facts.simulated for facts in of_workers}
+    # One simulated worker among others makes simulated figures.
+    simulated = True if True in labels else False if labels == {False} else None
     profiles = sorted({facts.step_times for facts in of_workers if facts.step_times})
     found = await target_facts(
         system.gateways[0],
         model,
         api_key,
-        # One simulated worker among others makes simulated figures.
-        simulated=True if True in labels else False if labels == {False} else None,
+        simulated=simulated,
         clock_speed=asked.speed or max(speeds),
         step_times=", ".join(profiles) or None,
     )
     engines = ", ".join(sorted({worker.engine for worker in system.workers})) or "no"
     return replace(
         found,
+        # A gateway does not know of a foreign engine what it is; its own silence counts.
+        simulated=simulated,
         description=f"Weir at {shown_url(system.gateways[0])}: {len(system.gateways)} gateways, "
         f"{len(system.workers)} {engines} workers",
     )

@@ -61,6 +61,8 @@ class TargetFacts:
     """Simulated milliseconds per real one."""
     step_times: str | None = None
     """The profile of a simulated target."""
+    kind: Literal["engine", "weir", "unknown"] = "unknown"
+    """SGLang or one of Weir's engines; a gateway of Weir; something that does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,10 @@ class Run:
     outcomes: list[Outcome]
     samples: list[WorkerSample] = field(default_factory=list)
     generator_cpu_share: float = 0.0
-    """Processor time of the generator per second of the run: 1.0 is a whole core."""
+    """Processor time of the generator per second of the schedule, not of what drains after it: 1.0
+    is a whole core."""
     generator_loop_lag_p99_ms: float = 0.0
-    """How late the generator was to look at its sockets, in real milliseconds."""
+    """How late the generator was to look at its sockets, in real milliseconds, over the same."""
     stopped_at_ms: float | None = None
     """When the run was ended before its time. Requests planned for later were never sent, and are
     `timeout`."""

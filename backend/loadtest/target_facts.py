@@ -1,6 +1,7 @@
 """What is tested, asked of itself before anything is sent."""
 
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -10,6 +11,8 @@ from backend.loadtest.run import TargetFacts
 
 ANSWER_S_MAX = 10.0
 MODELS_SHOWN = 5
+WEIR_OWNERS = {"weir": False, "weir-simulated": True}
+"""`owned_by` of a gateway's models, and whether a worker behind it is simulated."""
 
 
 class TargetNotReady(Exception):
@@ -26,6 +29,7 @@ class _ServerInfo(msgspec.Struct):
 
 class _Model(msgspec.Struct):
     id: str
+    owned_by: Any = None
 
 
 class _Models(msgspec.Struct):
@@ -41,9 +45,9 @@ async def target_facts(
     clock_speed: float | None = None,
     step_times: str | None = None,
 ) -> TargetFacts:
-    """Check that the target serves the model, and ask it what it is. A worker says; of a gateway or
-    a foreign server only the caller knows whether workers behind it are simulated, how fast their
-    clock runs and by which profile. What the caller says counts.
+    """Check that the target serves the model, and ask it what it is. A worker says; a gateway of
+    Weir says whether there are simulated workers behind it, but not how fast their clock runs and
+    by which profile; a foreign server says nothing. What the caller says counts.
 
     Raises:
         TargetNotReady: with the one line to show.
@@ -55,14 +59,14 @@ async def target_facts(
     try:
         async with aiohttp.ClientSession(timeout=timeout) as session:
             status, body = await _get(session, f"{base}/v1/models", headers)
-            require_model(shown, model, status, body)
+            owner = require_model(shown, model, status, body)
             # A key is for the server that serves the model, not for what else it may say.
             status, body = await _get(session, f"{base}/server_info", {})
     except TimeoutError as error:
         raise TargetNotReady(f"{shown} does not answer within {ANSWER_S_MAX:g} s") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise TargetNotReady(f"{shown} cannot be reached ({type(error).__name__})") from error
-    facts = read_facts(shown, body if status == 200 else b"")
+    facts = of_owner(read_facts(shown, body if status == 200 else b""), shown, owner)
     return replace(
         facts,
         simulated=facts.simulated if simulated is None else simulated,
@@ -71,20 +75,30 @@ async def target_facts(
     )
 
 
-def require_model(shown: str, model: str, status: int, body: bytes) -> None:
-    """Judge an answer of `/v1/models`. Raises TargetNotReady."""
+def require_model(shown: str, model: str, status: int, body: bytes) -> object:
+    """Judge an answer of `/v1/models`. Returns the model's `owned_by`. Raises TargetNotReady."""
     if status in (401, 403):
         raise TargetNotReady(f"{shown} refuses the API key ({status})")
     if status != 200:
         raise TargetNotReady(f"{shown} answers {status} to GET /v1/models")
     try:
-        models = [entry.id for entry in msgspec.json.decode(body, type=_Models).data]
+        models = {
+            entry.id: entry.owned_by for entry in msgspec.json.decode(body, type=_Models).data
+        }
     except msgspec.DecodeError:
         raise TargetNotReady(f"{shown} is no OpenAI-compatible server") from None
     if model not in models:
-        listed = ", ".join(models[:MODELS_SHOWN]) or "no model"
+        listed = ", ".join(list(models)[:MODELS_SHOWN]) or "no model"
         more = ", …" if len(models) > MODELS_SHOWN else ""
         raise TargetNotReady(f"{shown} does not serve {model!r}, but {listed}{more}")
+    return models[model]
+
+
+def of_owner(facts: TargetFacts, shown: str, owner: object) -> TargetFacts:
+    """With what the owner of its model says of a target that says nothing else."""
+    if facts.kind != "unknown" or not isinstance(owner, str) or owner not in WEIR_OWNERS:
+        return facts
+    return replace(facts, description=f"Weir at {shown}", simulated=WEIR_OWNERS[owner], kind="weir")
 
 
 def read_facts(shown: str, server_info: bytes) -> TargetFacts:
@@ -100,9 +114,10 @@ def read_facts(shown: str, server_info: bytes) -> TargetFacts:
             simulated=info.weir_engine == "simulated",
             clock_speed=info.weir_clock_speed,
             step_times=info.weir_profile,
+            kind="engine",
         )
     if info.version is not None:
-        return TargetFacts(f"SGLang {info.version} at {shown}", simulated=False)
+        return TargetFacts(f"SGLang {info.version} at {shown}", simulated=False, kind="engine")
     return TargetFacts(f"OpenAI-compatible server at {shown}", simulated=None)
 
 

@@ -53,6 +53,8 @@ class EngineFacts:
     input_bound_tokens: int | None = None
     """SGLang's `max_req_input_len`: a prompt must be shorter."""
     page_tokens: int | None = None
+    simulated: bool | None = None
+    """Whether its figures are a simulator's; only Weir's own engines say."""
 
     @property
     def priority_order(self) -> PriorityOrder | None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts
 from gateway.domain.tenant import Worker
 
+SIMULATED_ENGINE = "simulated"
+
 
 @dataclass(frozen=True)
 class WorkerView:
@@ -22,3 +24,8 @@ class WorkerView:
     """Since the engine last reported its load."""
     engine: EngineFacts = NOTHING_KNOWN
     """What the engine says of itself."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its figures are a simulator's: as it was registered, or as it says."""
+        return self.worker.engine == SIMULATED_ENGINE or self.engine.simulated is True

@@ -27,7 +27,7 @@ from gateway.serving.answer import answer_error
 from gateway.serving.authenticate import Caller, authenticate, usable_models
 from gateway.serving.completion import Completions
 from gateway.serving.limits_view import limits_view
-from gateway.serving.ports import Clock, Directory, Ledger
+from gateway.serving.ports import Clock, Directory, Fleet, Ledger
 from gateway.settings import Settings
 from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
@@ -119,6 +119,7 @@ def v1_handlers(
     *,
     completions: Completions,
     directory: Directory,
+    fleet: Fleet,
     ledger: Ledger,
     clock: Clock,
     settings: Settings,
@@ -137,9 +138,9 @@ def v1_handlers(
 
     @get("/v1/models", after_request=_with_id, opt=described(ModelsAnswer))
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
-        """The models that the key may use."""
-        models = [_model_view(model.id) for model in usable_models(caller_of(request), directory)]
-        return {"object": "list", "data": models}
+        """The models that the key may use. Those with a simulated worker say so in `owned_by`."""
+        models = usable_models(caller_of(request), directory)
+        return {"object": "list", "data": [_model_view(model.id, fleet) for model in models]}
 
     @get("/v1/limits", after_request=_with_id, opt=described(LimitsAnswer))
     async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
@@ -154,8 +155,11 @@ def v1_handlers(
     ]
 
 
-def _model_view(model_id: str) -> dict[str, object]:
-    return {"id": model_id, "object": "model", "created": 0, "owned_by": "weir"}
+def _model_view(model_id: str, fleet: Fleet) -> dict[str, object]:
+    # One simulated worker among others makes simulated figures.
+    simulated = any(view.simulated for view in fleet.views(model_id))
+    owner = "weir-simulated" if simulated else "weir"
+    return {"id": model_id, "object": "model", "created": 0, "owned_by": owner}
 
 
 def openai_error(error: WeirError) -> Response[bytes]:

@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from gateway.domain.engine_facts import EngineFacts
+from gateway.domain.worker import SIMULATED_ENGINE
 from gateway.wire.request import RawFields
 
 _TEXT_CHARACTERS_MAX = 64
@@ -20,6 +21,7 @@ def read_server_info(body: bytes) -> EngineFacts:
     except (msgspec.DecodeError, RecursionError):
         raise ValueError("the engine's information is no JSON object") from None
     version = _value(fields, "version", str)
+    own_engine = _value(fields, "weir_engine", str)
     return EngineFacts(
         version=version[:_TEXT_CHARACTERS_MAX] if version and version.isprintable() else None,
         priority_scheduling=_value(fields, "enable_priority_scheduling", bool),
@@ -29,6 +31,7 @@ def read_server_info(body: bytes) -> EngineFacts:
         pool_tokens=_tokens(fields, "max_total_num_tokens"),
         input_bound_tokens=_tokens(fields, "max_req_input_len"),
         page_tokens=_tokens(fields, "page_size"),
+        simulated=None if own_engine is None else own_engine == SIMULATED_ENGINE,
     )
 
 

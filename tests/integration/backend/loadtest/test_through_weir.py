@@ -83,6 +83,28 @@ def test_every_finished_request_has_its_row(weir: Weir, system: WeirDev) -> None
     assert f"rows: {sent} of {sent} finished requests have one; every row agrees" in err
 
 
+def test_a_gateway_by_its_url_says_that_it_is_simulated(weir: Weir, system: WeirDev) -> None:
+    """It is known for a Weir, so that answers are as long as planned; it is asked for no loads."""
+    loadtest(weir, system)
+    key = keys_of(system)["loadtest-t00"]["interactive"]["secret"]
+    status, out, err = weir.run(
+        "loadtest",
+        "--url",
+        system.gateway(),
+        "--api-key",
+        key,
+        *LOAD,
+        "--output-lengths",
+        "fixed:9",
+    )
+    assert status == 0 or (status == 1 and BOTTLENECK in err), err
+    (run,) = json.loads(out)["runs"]
+    assert run["target"]["simulated"] is True
+    assert run["target"]["description"] == f"Weir at {system.gateway()}"
+    assert run["tokens"]["output_planned_share"] == 1
+    assert run["fleet"]["workers"] == []
+
+
 def test_a_row_that_says_something_else_makes_it_fail(weir: Weir, system: WeirDev) -> None:
     """A database that adds a token to one tenant's rows is found out, by request id."""
     asyncio.run(altered(system, ONE_TOKEN_MORE))

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from backend.loadtest.load_samples import read_sample
-from backend.loadtest.target_facts import TargetNotReady, read_facts, require_model, shown_url
+from backend.loadtest.target_facts import (
+    TargetNotReady,
+    of_owner,
+    read_facts,
+    require_model,
+    shown_url,
+)
 
 MODELS = json.dumps({"object": "list", "data": [{"id": "tiny"}, {"id": "big"}]}).encode()
 
@@ -55,6 +61,33 @@ def test_what_is_not_ready(status: int, body: bytes, line: str) -> None:
 def test_a_model_that_is_served() -> None:
     """Nothing to say."""
     require_model("http://w", "big", 200, MODELS)
+
+
+@pytest.mark.parametrize(("owner", "simulated"), [("weir", False), ("weir-simulated", True)])
+def test_a_gateway_says_whether_its_workers_are_simulated(owner: str, simulated: bool) -> None:
+    """By the owner of its model."""
+    body = json.dumps({"data": [{"id": "m", "owned_by": owner}]}).encode()
+    found = of_owner(read_facts("http://g", b""), "http://g", require_model("g", "m", 200, body))
+    assert (found.simulated, found.kind, found.description) == (
+        simulated,
+        "weir",
+        "Weir at http://g",
+    )
+
+
+@pytest.mark.parametrize("owner", [None, 7, ["weir"], "sglang", "weirs"])
+def test_another_owner_says_nothing(owner: object) -> None:
+    """Of whatever kind it is."""
+    body = json.dumps({"data": [{"id": "m", "owned_by": owner}]}).encode()
+    found = of_owner(read_facts("http://g", b""), "http://g", require_model("g", "m", 200, body))
+    assert (found.simulated, found.kind) == (None, "unknown")
+
+
+def test_what_a_worker_says_itself_counts() -> None:
+    """Not who is said to own its model."""
+    said = read_facts("http://w", b'{"weir_engine":"local"}')
+    assert of_owner(said, "http://w", "weir-simulated") == said
+    assert said.kind == "engine"
 
 
 def test_no_secret_of_a_url_is_shown() -> None:

@@ -1,8 +1,16 @@
-"""Which errors are OpenAI's."""
+"""Which errors are OpenAI's, and what is said of models."""
+
+from pathlib import Path
 
 import pytest
+from litestar import Litestar
+from litestar.testing import AsyncTestClient
+from memory_gateway import MemoryGateway
+from tenant_examples import SECRET, a_worker
 
-from gateway.http.v1 import is_openais
+from gateway.domain.engine_facts import EngineFacts
+from gateway.http.v1 import is_openais, v1_handlers
+from gateway.settings import Settings
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/models", "//v1/models", "/v1/nothing"])
@@ -15,3 +23,37 @@ def test_what_the_router_reads_as_v1_is_openais(path: str) -> None:
 def test_what_is_not_is_not(path: str) -> None:
     """Everything else answers with a problem."""
     assert not is_openais(path)
+
+
+@pytest.mark.parametrize(
+    ("engine", "facts", "owner"),
+    [
+        ("sglang", EngineFacts(), "weir"),
+        ("local", EngineFacts(simulated=False), "weir"),
+        ("simulated", EngineFacts(), "weir-simulated"),
+        ("sglang", EngineFacts(simulated=True), "weir-simulated"),
+    ],
+)
+async def test_a_model_says_whether_figures_of_it_are_simulated(
+    tmp_path: Path, engine: str, facts: EngineFacts, owner: str
+) -> None:
+    """One such worker among others is enough, as registered or by its own word. Nothing else of
+    a worker is shown."""
+    memory = MemoryGateway(workers=1)
+    memory.directory.all_workers.append(a_worker("odd", engine=engine))
+    memory.fleet.facts["odd"] = facts
+    settings = Settings(
+        database_url="postgresql://nowhere/none", redis_url="redis://nowhere", journal_dir=tmp_path
+    )
+    handlers = v1_handlers(
+        completions=memory.completions,
+        directory=memory.directory,
+        fleet=memory.fleet,
+        ledger=memory.ledger,
+        clock=memory.clock,
+        settings=settings,
+    )
+    async with AsyncTestClient(Litestar(handlers)) as client:
+        answer = await client.get("/v1/models", headers={"authorization": f"Bearer {SECRET}"})
+    card = {"id": "m", "object": "model", "created": 0, "owned_by": owner}
+    assert answer.json() == {"object": "list", "data": [card]}

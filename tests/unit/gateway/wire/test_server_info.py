@@ -64,6 +64,14 @@ def test_odd_values_are_none(changes: dict[str, object]) -> None:
     assert "max_total_num_tokens" in changes or facts.pool_tokens == 8192
 
 
+def test_an_engine_of_weirs_says_whether_it_is_simulated() -> None:
+    """SGLang does not."""
+    assert read(weir_engine="simulated").simulated is True
+    assert read(weir_engine="local").simulated is False
+    assert read().simulated is None
+    assert read(weir_engine=1).simulated is None
+
+
 def test_a_version_is_short_and_printable() -> None:
     """It is shown to operators."""
     assert read(version="x" * 500).version == "x" * 64
