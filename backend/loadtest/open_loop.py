@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import gc
 import time
-from array import array
 from bisect import insort
 from collections.abc import Callable, Iterator
 
 from backend.loadtest.flight import Flight
 from backend.loadtest.http_connection import Connections
 from backend.loadtest.measure import ttft_ms
+from backend.loadtest.own_costs import OwnCosts
 from backend.loadtest.pacer import READY_AHEAD_S, Pacer
 from backend.loadtest.percentiles import nearest_rank
 from backend.loadtest.plan import PlannedRequest
@@ -41,6 +41,7 @@ class OpenLoop:
         on_progress: Callable[[Counts], None],
     ) -> None:
         self.clock = RunClock(time.monotonic() + LEAD_S + len(requests) * LEAD_S_A_REQUEST, speed)
+        self.costs = OwnCosts(self.clock, duration_ms)
         self.connections = connections
         self.flights = [
             Flight(Outcome(request, sent_at_ms=request.send_at_ms, end="timeout"), self)
@@ -53,7 +54,6 @@ class OpenLoop:
         self._on_progress = on_progress
         self._ended = self._ok = self._oldest = 0
         self._ttfts_ms: list[float] = []
-        self._lags_ms = array("f")
         self._over = asyncio.Event()
         self._failure: Exception | None = None
         instants_s = [self.clock.at_s(request.send_at_ms) for request in requests]
@@ -71,6 +71,7 @@ class OpenLoop:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         finally:
+            self.costs.end(time.monotonic())
             self._pacer.stop()
             keeper.cancel()
             self._give_up_all()
@@ -78,11 +79,6 @@ class OpenLoop:
         if self._failure is not None:
             raise self._failure
         self._tell()
-
-    @property
-    def lag_p99_ms(self) -> float:
-        """Of looks at the sockets that were due, in real milliseconds."""
-        return nearest_rank(sorted(self._lags_ms), 99) if self._lags_ms else 0.0
 
     def landed(self, flight: Flight) -> None:
         """See Air."""
@@ -122,8 +118,7 @@ class OpenLoop:
         while True:
             await asyncio.sleep(max(0.0, due_s - time.monotonic()))
             now_s = time.monotonic()
-            if now_s >= self.clock.start_s:
-                self._lags_ms.append(max(0.0, now_s - due_s) * 1000)
+            self.costs.looked(due_s, now_s)
             due_s = now_s + HOUSEKEEPING_S
             self._land_late(self.clock.ms(now_s))
             if now_s - told_s >= PROGRESS_S:
