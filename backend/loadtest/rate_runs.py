@@ -29,6 +29,11 @@ class Finished:
         """Whether it was ended before its time."""
         return self.run.stopped_at_ms is not None
 
+    @property
+    def label(self) -> str:
+        """What it is called, with what its figures are."""
+        return run_label(self.rate_rps, self.run.workload.seed, self.run.target.simulated)
+
 
 OneRun = Callable[[float | None, int], Awaitable[Finished]]
 """A whole run at a rate with a seed."""
@@ -87,7 +92,7 @@ class RateRuns:
         if self.knee is not None and not self.knee.result.limited_by_generator:
             return []
         return [
-            f"{run_label(each.rate_rps, each.run.workload.seed)}: {reason}"
+            f"{each.label}: {reason}"
             for each in self.finished
             if not each.stopped
             for reason in each.summary.refusals
@@ -107,9 +112,9 @@ class RateRuns:
         return True
 
 
-def run_label(rate: float | None, seed: int) -> str:
-    """What a run is called while it goes on."""
-    return f"{'trace' if rate is None else f'{rate:g} rps'}, seed {seed}"
+def run_label(rate: float | None, seed: int, simulated: bool | None = None) -> str:
+    """What a run is called while it goes on; beside figures, with whether they are simulated."""
+    return f"{'trace' if rate is None else f'{rate:g} rps'}, seed {seed}{_marked(simulated)}"
 
 
 def cut_short(run: Run) -> Run:
@@ -127,10 +132,15 @@ def cut_short(run: Run) -> Run:
     return replace(run, workload=workload, outcomes=kept)
 
 
-def observed_line(observed: Observed) -> str:
+def observed_line(observed: Observed, simulated: bool | None = None) -> str:
     """What a rate came to, for the log."""
     outcome = "passes" if observed.passed else f"fails: {observed.reason}"
+    attained = f"attainment {percent(observed.attainment_share)} %"
     return (
-        f"{observed.rate_rps:g} rps: attainment {percent(observed.attainment_share)} %, "
+        f"{observed.rate_rps:g} rps{_marked(simulated)}: {attained}, "
         f"goodput {observed.goodput_rps:.2f} rps; {outcome}"
     )
+
+
+def _marked(simulated: bool | None) -> str:
+    return " (simulated)" if simulated else ""

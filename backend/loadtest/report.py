@@ -48,6 +48,8 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
     """One request in `requests.jsonl`. Instants are milliseconds since the start of its run."""
 
     run: str
+    simulated: bool | None
+    """Whether its times are a simulator's; None where the target does not say."""
     number: int
     tenant: str
     traffic_class: str
@@ -71,6 +73,22 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None
     request_id: str | None
     worker: str | None
+
+
+def remove_report(directory: Path) -> None:
+    """Remove what an earlier test left here under the names of a report, and the folders of its
+    seeds where nothing else is in them: what is there afterwards is of one test.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+    for folder in [directory, *directory.glob("seed-*")]:
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        for name in (SUMMARY, REQUESTS, PLOT, PAGE):
+            (folder / name).unlink(missing_ok=True)
+        if folder != directory and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def write_run(directory: Path, run: Run, summary: Summary, parameters: Parameters) -> str | None:
@@ -128,13 +146,18 @@ def write_requests(
     with path.open("ab" if append else "wb") as file:
         for name, run in runs:
             for outcome in run.outcomes:
-                file.write(encoder.encode(_line(name, outcome, targets)) + b"\n")
+                file.write(
+                    encoder.encode(_line(name, run.target.simulated, outcome, targets)) + b"\n"
+                )
 
 
-def _line(run: str, outcome: Outcome, targets: GoodputTargets) -> RequestLine:
+def _line(
+    run: str, simulated: bool | None, outcome: Outcome, targets: GoodputTargets
+) -> RequestLine:
     planned = outcome.planned
     return RequestLine(
         run=run,
+        simulated=simulated,
         number=planned.number,
         tenant=planned.tenant,
         traffic_class=planned.traffic_class,

@@ -45,7 +45,7 @@ class Result:
     def complaints(self) -> list[str]:
         """Why it proves less than it should, a line each; empty where it holds."""
         differing = [
-            f"{run_label(each.rate_rps, each.run.workload.seed)}: the usage records differ from "
+            f"{each.label}: the usage records differ from "
             f"what the clients were told, or could not be read ({len(each.rows.mismatches)} found)"
             for each in self.runs.finished
             if each.rows is not None and not each.rows.holds
@@ -70,7 +70,11 @@ class Session:
         asked = self._asked
         seeds = range(asked.workload.seed, asked.workload.seed + asked.seeds)
         runs = RateRuns(
-            seeds, self._one_run, lambda observed: self._progress.say(observed_line(observed))
+            seeds,
+            self._one_run,
+            lambda observed: self._progress.say(
+                observed_line(observed, self._under_test.simulated)
+            ),
         )
         try:
             if asked.search and asked.start_rps is not None:
@@ -102,7 +106,7 @@ class Session:
     async def _one_run(self, rate: float | None, seed: int) -> Finished:
         workload = read_workload(replace(self._asked.workload, rate_rps=rate, seed=seed))
         warmup_ms = warmup_ms_of(self._asked, workload)
-        label = run_label(rate, seed)
+        label = run_label(rate, seed, self._under_test.simulated)
         if self._runs and not await self._under_test.settle():
             self._progress.say(f"{label}: something of the last run is still under way")
         self._runs += 1

@@ -32,6 +32,10 @@ Show = Callable[[Counts], None]
 class UnderTest(Protocol):
     """Something that workloads can be run on, one after the other."""
 
+    @property
+    def simulated(self) -> bool | None:
+        """Whether its figures are; None where nobody says."""
+
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
         """Run it whole. No prompt begins as one of a run of another salt does."""
 
@@ -52,6 +56,11 @@ class VirtualReplicasUnderTest:
         self._flags = flags
         self._replicas = replicas
         self._timeout_ms = timeout_s * 1000
+
+    @property
+    def simulated(self) -> bool:
+        """They are."""
+        return True
 
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
         """See UnderTest. A Ctrl-C cancels, as it does elsewhere; of this run nothing is left."""
@@ -109,6 +118,11 @@ class ServiceUnderTest:
         self._database_url = database_url
         self._connections = connections
         self._prepare = prepare
+
+    @property
+    def simulated(self) -> bool | None:
+        """As it says."""
+        return self._facts.simulated
 
     async def run(self, workload: Workload, salt: str, show: Show) -> Run:
         """See UnderTest. A cancel ends it early: the run says when."""

@@ -115,7 +115,7 @@ def test_ctrl_c_writes_what_there_is(worker: WorkerProcess) -> None:
 def test_ctrl_c_breaks_into_a_virtual_run() -> None:
     """Which computes without a pause; the run before it is shown."""
     process = started(*VIRTUAL, "--sweep", "--rates", "1,14", "--duration", "2000")
-    until_line(process, "1 rps: attainment")
+    until_line(process, "1 rps (simulated): attainment")
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     out, err = process.communicate(timeout=60)

@@ -71,12 +71,13 @@ def test_every_request_has_its_line(tmp_path: Path) -> None:
     """The warm-up's too; what was not measured is null."""
     answered = outcome(0, send_at_ms=100, lag_ms=5, ttft_ms=200, tpot_ms=20)
     refused = outcome(1, send_at_ms=300, ttft_ms=None, end="rate_limited")
-    run = run_of([answered, refused])
+    run = run_of([answered, refused], simulated=True)
     write_run(tmp_path, run, summarise(run), {})
     lines = (tmp_path / "requests.jsonl").read_bytes().splitlines()
     first, second = (msgspec.json.decode(line, type=RequestLine) for line in lines)
     assert (first.sent_at_ms, first.ttft_ms, first.tpot_ms, first.e2e_ms) == (105, 200, 20, 400)
     assert (first.itl_max_ms, first.good, first.end) == (20, True, "ok")
+    assert first.simulated is run.target.simulated is True
     assert (second.ttft_ms, second.itl_max_ms, second.good) == (None, None, False)
 
 

@@ -60,7 +60,9 @@ class FakeService:
         cut_in: int | None = None,
         stopped_at_ms: float | None = None,
         cpu_share: float = 0.1,
+        simulated: bool | None = None,
     ) -> None:
+        self.simulated = simulated
         self.did: list[str] = []
         self.salts: list[str] = []
         self._books = books
@@ -77,6 +79,7 @@ class FakeService:
             [replace(o, planned=p) for o, p in zip(made, workload.requests, strict=True)],
             duration_ms=workload.duration_ms,
             cpu_share=self._cpu_share,
+            simulated=self.simulated,
         )
         run.workload = workload
         if self._cut_in == len(self.salts):
@@ -211,6 +214,19 @@ async def test_a_sweep_is_shown_as_one_table() -> None:
     assert "4 rps: attainment 100.0 %, goodput" in said
     assert "at least 5 rps" in shown(result)
     assert msgspec.json.decode(document(result))["knee"]["knee_rps"] == 5
+
+
+async def test_every_line_with_simulated_figures_says_so() -> None:
+    """Of a run under way, of a rate, of the books, and of what is wrong."""
+    asked = replace(ASKED, rates=(4.0, 5.0))
+    service = FakeService(books=DIFFERING, simulated=True)
+    result, said = await ran(asked, service)
+    lines = [line for line in said.splitlines() if "rps" in line]
+    assert len(lines) > 4
+    assert all("(simulated): " in line for line in lines), said
+    assert "(simulated): " in f"{result.runs.finished[0].label}: "
+    _, said = await ran(asked, FakeService(books=DIFFERING, simulated=False))
+    assert "simulated" not in said
 
 
 async def test_a_search_that_runs_out_of_schedule_keeps_what_it_has() -> None:
