@@ -6,9 +6,11 @@ from pathlib import Path
 import msgspec
 
 from backend.loadtest.asked import Request
+from backend.loadtest.old_report import remove_report
 from backend.loadtest.rate_runs import Finished, run_label
 from backend.loadtest.report import REQUESTS, write_requests, write_run, write_sweep
 from backend.loadtest.run_table import run_facts
+from backend.loadtest.seeds_together import SeedsTogether, seeds_together, together_line
 from backend.loadtest.session import Result
 from backend.loadtest.sweep import Sweep, sweep_facts
 from backend.loadtest.table import text
@@ -21,16 +23,27 @@ def shown(result: Result) -> str:
     sweep = result.runs.sweep
     if sweep is not None:
         return text(sweep_facts(sweep))
-    return "\n".join(text(run_facts(each.summary)) for each in result.runs.finished)
+    shown_runs = [text(run_facts(each.summary)) for each in result.runs.finished]
+    together = _together(result)
+    return "\n".join([*shown_runs, *([] if together is None else [together_line(together) + "\n"])])
+
+
+def _together(result: Result) -> SeedsTogether | None:
+    """Of the seeds at the one rate that was run."""
+    if result.runs.sweep is not None:
+        return None
+    return seeds_together([each.summary for each in result.runs.finished])
 
 
 def document(result: Result) -> str:
-    """One JSON document: a summary a run, the knee, and what the books said."""
+    """One JSON document: a summary a run, the knee or the seeds together, and what the books
+    said."""
     runs = result.runs
     knee = None if runs.knee is None else runs.knee.result
     found = {
         "runs": [each.summary for each in runs.finished],
         "knee": knee,
+        "seeds_together": _together(result),
         "row_mismatches": [
             mismatch for each in runs.finished if each.rows for mismatch in each.rows.mismatches
         ],
@@ -48,14 +61,15 @@ def exit_status(result: Result) -> int:
 
 
 def write_report(folder: Path, asked: Request, result: Result) -> list[str]:
-    """Write what there is into the folder, over what an earlier test left there; returns what to
-    tell of it. Several seeds at one rate have a folder each, inside it.
+    """Write what there is into the folder, in place of what an earlier test left there; returns
+    what to tell of it. Several seeds at one rate have a folder each, inside it.
 
     Raises OSError.
     """
     runs = result.runs.finished
     sweep = result.runs.sweep
     parameters = asked.parameters
+    remove_report(folder)
     if sweep is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_requests(

@@ -54,9 +54,28 @@ def test_several_seeds_of_one_rate_have_a_folder_each(
         *VIRTUAL, "--rate", "1", "--seeds", "2", "--output", str(tmp_path / "two")
     )
     assert (status, out.count("SIMULATED")) == (0, 2)
+    assert out.splitlines()[-1].startswith("2 seeds together (simulated): attainment ")
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == ["seed-0", "seed-1"]
     Weir(capsys).run(*VIRTUAL, "--rate", "1", "--output", str(tmp_path / "one"))
     assert (tmp_path / "one" / "summary.json").exists()
+
+
+def test_an_old_report_does_not_pass_for_the_new_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Seeds after one run, one run after seeds: what was there before under a report's names goes.
+    What somebody else put there stays."""
+    one = (*VIRTUAL, "--rate", "1", "--output", str(tmp_path))
+    report = {"summary.json", "requests.jsonl", "plot.png", "report.html"}
+    (tmp_path / "notes.txt").write_text("mine")
+    Weir(capsys).run(*one)
+    assert {path.name for path in tmp_path.iterdir()} == {*report, "notes.txt"}
+    Weir(capsys).run(*one, "--seeds", "2")
+    assert {path.name for path in tmp_path.iterdir()} == {"seed-0", "seed-1", "notes.txt"}
+    (tmp_path / "seed-1" / "notes.txt").write_text("mine")
+    Weir(capsys).run(*one)
+    assert {path.name for path in tmp_path.iterdir()} == {*report, "seed-1", "notes.txt"}
+    assert [path.name for path in (tmp_path / "seed-1").iterdir()] == ["notes.txt"]
 
 
 def test_a_folder_that_cannot_be_made_is_a_bad_option(
