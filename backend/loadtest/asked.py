@@ -28,7 +28,6 @@ ONLY_WITH = {
     "limits": "data_dir",
     "from_rps": "sweep",
     "to_rps": "sweep",
-    "rates": "sweep",
 }
 NOT_WITH_VIRTUAL = ("model", "speed", "min_tokens")
 
@@ -127,10 +126,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
         given["data_dir"] = DATA_DIR_DEFAULT
     _check_company(given)
     if given["url"] is not None:
-        try:
-            address_of(given["url"])
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        _check_service(given["url"], given["api_key"])
     spec = WorkloadSpec(
         format=given["workload_format"], **{name: given[name] for name in SPEC_FIELDS}
     )
@@ -174,6 +170,17 @@ def _check_company(given: Mapping[str, Any]) -> None:
         for name in ("from_rps", "to_rps", "rate_rps"):
             if given[name] is not None:
                 raise click.UsageError(f"{_option(name)} does not go with --rates")
+
+
+def _check_service(url: str, api_key: str | None) -> None:
+    """Neither is repeated: a URL may hold a password wherever it is mistyped."""
+    try:
+        address_of(url)
+    except ValueError as error:
+        raise click.UsageError(f"--url: {error}") from error
+    # A header takes no other characters.
+    if api_key is not None and not all("!" <= character <= "~" for character in api_key):
+        raise click.UsageError("--api-key takes printable ASCII characters without spaces")
 
 
 def _check_search(

@@ -50,20 +50,27 @@ class Address:
     """The URL's own, in front of every path asked for."""
 
 
+NO_URL = "not the URL of an HTTP server, such as http://localhost:8000"
+
+
 def address_of(url: str) -> Address:
     """Of a base URL, with or without OpenAI's `/v1` at its end.
 
     Raises:
-        ValueError: it is no HTTP URL.
+        ValueError: it is no HTTP URL. Nothing of it is repeated, which may be a password.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError(NO_URL) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no URL of an HTTP server")
+        raise ValueError(NO_URL)
     tls = ssl.create_default_context() if parts.scheme == "https" else None
     path = parts.path.rstrip("/").removesuffix("/v1")
     return Address(
         host=parts.hostname,
-        port=parts.port or (443 if tls else 80),
+        port=port or (443 if tls else 80),
         tls=tls,
         authority=parts.netloc.rpartition("@")[2],
         path=path,

@@ -188,10 +188,12 @@ _WORKLOAD = (
     ),
 )
 _RATES = (
-    click.option("--sweep", is_flag=True, help="Find the knee, or run each of --rates."),
+    click.option("--sweep", is_flag=True, help="Find the knee."),
     click.option("--from", "from_rps", type=RATE, help="The lowest rate of a search."),
     click.option("--to", "to_rps", type=RATE, help="The highest rate of a search."),
-    click.option("--rates", type=_Read("RATES", read_rates), help="These, such as 4,5,6."),
+    click.option(
+        "--rates", type=_Read("RATES", read_rates), help="Run each of these, such as 4,5,6."
+    ),
     click.option("--seeds", type=click.IntRange(1, 100), help="Runs a rate.  [default: 1]"),
     click.option(
         "--targets",

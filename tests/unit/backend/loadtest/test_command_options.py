@@ -62,12 +62,13 @@ def test_lengths_and_targets_are_read_where_they_are_given() -> None:
 
 
 def test_one_rate_a_list_and_a_search_are_told_apart() -> None:
-    """By --sweep and --rates."""
+    """By --sweep and --rates; a list of rates is run with or without --sweep."""
     one = asked(*RUN)
     assert (one.search, one.rates) == (False, (4.0,))
     several = asked("--sweep", "--rates", "6,4,5,5", "--duration", "60")
     assert (several.search, several.rates) == (False, (4.0, 5.0, 6.0))
     assert several.first_workload.rate_rps == 4
+    assert asked("--rates", "6,4,5,5", "--duration", "60") == several
     search = asked("--sweep", *RUN, "--to", "9")
     assert (search.search, search.start_rps, search.to_rps) == (True, 4.0, 9.0)
     lowest = asked("--sweep", "--from", "2", "--duration", "60")
@@ -85,18 +86,41 @@ def test_a_key_in_the_environment_is_no_key_that_was_asked_for(
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://user:s3cret@host",
+        "user:s3cret@host",
+        "http://user:s3cret",
+        "http://user:s3cret@host:port",
+        "http://user:s3cret@[::1",
+        "http:/s3cret",
+    ],
+)
+def test_no_mistyped_url_is_repeated(url: str) -> None:
+    """Where it goes wrong, a password may be anywhere in it."""
+    assert "s3cret" not in refusal(*RUN, "--url", url)
+
+
+def test_a_key_that_no_header_takes_is_not_repeated() -> None:
+    """It is one line all the same, as anything that cannot be meant."""
+    assert "schl" not in refusal(*RUN, "--url", "http://a", "--api-key", "schlüssel")
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ((*RUN, "--url", "http://a", "--data-dir", "b"), "one of --url, --data-dir and --virtual"),
-        ((*RUN, "--url", "nonsense"), "'nonsense' is no URL"),
-        ((*RUN, "--url", "ftp://a"), "'ftp://a' is no URL"),
-        ((*RUN, "--url", "http://a:port"), "Error: "),
+        ((*RUN, "--url", "nonsense"), "--url: not the URL of an HTTP server"),
+        ((*RUN, "--url", "ftp://a"), "--url: not the URL of an HTTP server"),
+        ((*RUN, "--url", "http://a:port"), "--url: not the URL of an HTTP server"),
+        ((*RUN, "--url", "http://a", "--api-key", "schlüssel"), "--api-key takes printable ASCII"),
+        ((*RUN, "--url", "http://a", "--api-key", "a\nb"), "--api-key takes printable ASCII"),
         ((*RUN, "--api-key", "k"), "--api-key goes with --url"),
         ((*RUN, "--replicas", "2"), "--replicas goes with --virtual"),
         ((*RUN, "--url", "http://a", "--limits", "{}"), "--limits goes with --data-dir"),
         ((*RUN, "--virtual", "h100x4-70b-fp8", "--speed", "2"), "--speed does not go with"),
         ((*RUN, "--to", "9"), "--to goes with --sweep"),
-        (("--rates", "4,5", "--duration", "60"), "--rates goes with --sweep"),
+        (("--rates", "4,5", *RUN), "--rate does not go with --rates"),
         (("--sweep", "--rates", "4,5", *RUN), "--rate does not go with --rates"),
         (("--sweep", "--duration", "60"), "a search begins somewhere"),
         (("--sweep", *RUN, "--from", "2"), "not at both"),
