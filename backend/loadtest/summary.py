@@ -64,6 +64,9 @@ class HitRate(msgspec.Struct, frozen=True, kw_only=True):
     run_share: float | None
     """With the warm-up: what compares with the ideal."""
     ideal_share: float
+    unplanned_share: float
+    """Of the run's prompt tokens, those beyond the plan: a chat template's, all of which a cache
+    may hold although the ideal knows nothing of them."""
     unreported: int
     """Whole answers of the run that did not say what was cached."""
 

@@ -80,7 +80,7 @@ def sweep_facts(sweep: Sweep) -> Facts:
         notices=_notices(sweep),
         lines=[
             ("workload", f"{load.workload}, {rates_text(sweep)}"),
-            ("arrivals", f"{load.arrivals}, and so at each rate"),
+            ("arrivals", arrivals_text(sweep)),
             ("sha256", load.workload_sha256),
             ("targets", targets_text(first.all.goodput.targets)),
             ("knee", knee_text(sweep.knee)),
@@ -89,6 +89,13 @@ def sweep_facts(sweep: Sweep) -> Facts:
             Table("", HEADER, [_row(each, observed.get(each.rate_rps)) for each in sweep.points])
         ],
     )
+
+
+def arrivals_text(sweep: Sweep) -> str:
+    """How requests arrived, whatever the rate."""
+    first = sweep.points[0]
+    own_rate = f" {first.rate_rps:g} requests per second"
+    return first.summaries[0].load.arrivals.replace(own_rate, " each rate")
 
 
 def rates_text(sweep: Sweep) -> str:

@@ -27,6 +27,7 @@ def hit_rate(run: Run, sent: list[Outcome]) -> HitRate:
         window_share=_hit_share(sent),
         run_share=_hit_share(run.outcomes),
         ideal_share=run.workload.ideal_hit_rate,
+        unplanned_share=_unplanned_share(run.outcomes),
         unreported=sum(finished(o) and o.cached_tokens is None for o in run.outcomes),
     )
 
@@ -38,3 +39,10 @@ def _hit_share(outcomes: list[Outcome]) -> float | None:
             prompt += outcome.prompt_tokens
             cached += outcome.cached_tokens
     return cached / prompt if prompt else None
+
+
+def _unplanned_share(outcomes: list[Outcome]) -> float:
+    told = [outcome for outcome in outcomes if outcome.cached_tokens is not None]
+    prompt = sum(outcome.prompt_tokens for outcome in told)
+    beyond = sum(max(0, o.prompt_tokens - o.planned.prompt_tokens) for o in told)
+    return beyond / prompt if prompt else 0.0

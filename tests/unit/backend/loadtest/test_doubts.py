@@ -33,6 +33,21 @@ def test_an_unlikely_hit_rate_is_named(cached: int | None, ideal: float, words: 
     assert words in warning
 
 
+def test_a_chat_templates_own_tokens_are_no_warm_cache() -> None:
+    """Prompts of 20 tokens, 12 of them shared, in a template of 30 that every prompt shares: the
+    ideal of the plan is 0.6, and 42 of 50 may be found. More is a doubt as before."""
+    for cached, warned in ((42, 0), (45, 1)):
+        run = run_of(
+            [outcome(at, send_at_ms=at * 1_000, prompt_tokens=20) for at in range(10)],
+            ideal_hit_rate=0.6,
+        )
+        for made in run.outcomes:
+            made.prompt_tokens, made.cached_tokens = 50, cached
+        summary = summarise(run)
+        assert summary.hit_rate.unplanned_share == pytest.approx(0.6)
+        assert sum("above the workload's ideal" in each for each in summary.warnings) == warned
+
+
 def test_some_answers_without_cached_tokens_are_counted() -> None:
     """Their share is missing from the hit rate."""
     run = plain()

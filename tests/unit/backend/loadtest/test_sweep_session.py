@@ -213,6 +213,7 @@ async def test_a_sweep_is_shown_as_one_table() -> None:
     result, said = await ran(asked, FakeService())
     assert "4 rps: attainment 100.0 %, goodput" in said
     assert "at least 5 rps" in shown(result)
+    assert "Poisson at each rate\n" in shown(result)
     assert msgspec.json.decode(document(result))["knee"]["knee_rps"] == 5
 
 
