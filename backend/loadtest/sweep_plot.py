@@ -101,7 +101,6 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
     right.spines["right"].set_visible(True)
     right.grid(visible=False)
     thousands(right.yaxis)
-    events = any(each.tokens.counted_by_events for point in points for each in point.summaries)
     right.plot(
         offered,
         _means(points, lambda s: s.tokens.output_tokens_per_s),
@@ -109,7 +108,7 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
         linestyle="--",
         marker="^",
         markersize=4,
-        label=f"output ({'events, for tokens' if events else 'tokens'}/s, right)",
+        label=_output_label(points),
     )
     if output_goal is not None:
         right.axhline(
@@ -125,6 +124,11 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
         _mark_knee(panel, knee.knee_rps, at_least=knee.failed_rps is None)
     lines = [*panel.get_lines()[:4], *right.get_lines()]
     right.legend(lines, [str(line.get_label()) for line in lines], loc="upper left")
+
+
+def _output_label(points: Sequence[SweepPoint]) -> str:
+    events = any(each.tokens.counted_by_events for point in points for each in point.summaries)
+    return f"output ({'events, for tokens' if events else 'tokens'}/s, right)"
 
 
 def _mark_knee(panel: Axes, rate: float, *, at_least: bool) -> None:
