@@ -12,6 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
+from backend.loadtest.extra_rows import Between, Row, other_rows, unaccounted
 from backend.loadtest.run import Outcome
 from backend.loadtest.tenants import tenant_id_of
 
@@ -25,7 +26,6 @@ SELECT request_id::text, tenant_id, class, outcome, final, prompt_tokens, cached
 FROM usage_records
 WHERE admitted_at BETWEEN $1 AND $2 AND request_id = ANY($3::uuid[])
 """
-Row = Mapping[str, object]
 
 
 class RowsUnreadable(RuntimeError):
@@ -41,7 +41,7 @@ class RowsCheck:
     found: int
     """Of these, the ones with a row."""
     written: int
-    """Rows of all requests sent, however they ended."""
+    """Rows of all requests sent, however they ended, and rows that nobody asked for."""
     mismatches: Sequence[str] = field(default_factory=list)
     """One sentence each, by request id."""
 
@@ -60,11 +60,17 @@ class RowsCheck:
 
 
 async def check_rows(
-    database_url: str, outcomes: Sequence[Outcome], *, within_s: float = SHIPPED_WITHIN_S
+    database_url: str,
+    outcomes: Sequence[Outcome],
+    *,
+    between: Between | None = None,
+    within_s: float = SHIPPED_WITHIN_S,
 ) -> RowsCheck:
     """Compare the rows of these requests with what was told of them, once the rows of all whose
     answer began are there, or after `within_s`. Of those that began and did not end whole a row is
-    all that can be asked. Raises RowsUnreadable."""
+    all that can be asked. Of what else load tests' tenants were admitted `between` the start and
+    the end of the run, no row may be left that none of these requests can have asked for. Raises
+    RowsUnreadable."""
     ids: set[str] = set()
     finished: dict[str, Outcome] = {}
     begun: set[str] = set()
@@ -87,6 +93,7 @@ async def check_rows(
         )
         try:
             rows = await _all_rows(connection, ids, begun | finished.keys(), within_s)
+            others = [] if between is None else await other_rows(connection, between, ids)
         finally:
             await connection.close()
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
@@ -94,7 +101,7 @@ async def check_rows(
     return RowsCheck(
         finished=sum(outcome.end == "ok" for outcome in outcomes),
         found=sum(request_id in rows for request_id in finished),
-        written=sum(len(found) for found in rows.values()),
+        written=sum(len(found) for found in rows.values()) + len(others),
         mismatches=[
             *mismatches,
             *compare(finished, rows),
@@ -102,6 +109,7 @@ async def check_rows(
                 f"{request_id}: no row, though its answer began"
                 for request_id in sorted(begun - finished.keys() - rows.keys())
             ),
+            *unaccounted(others, outcomes),
         ],
     )
 

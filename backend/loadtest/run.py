@@ -2,6 +2,7 @@
 
 from array import array
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from backend.loadtest.plan import PlannedRequest, Workload
@@ -97,6 +98,8 @@ class Run:
     stopped_at_ms: float | None = None
     """When the run was ended before its time. Requests planned for later were never sent, and are
     `timeout`."""
+    ran_between: tuple[datetime, datetime] | None = None
+    """When it began and ended by the wall clock, where that matters."""
     retracted: int | None = None
     rows_written: int | None = None
     """Usage records of these requests, where the test could look."""

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Protocol
 
 import aiohttp
@@ -139,7 +140,10 @@ class ServiceUnderTest:
             workers=self._workers,
             connections=self._connections,
         )
-        return await target.run(workload, show)
+        began = datetime.now(UTC)
+        run = await target.run(workload, show)
+        run.ran_between = (began, datetime.now(UTC))
+        return run
 
     async def settle(self) -> bool:
         """Wait, at most a minute, until the known workers have nothing to do."""
@@ -160,7 +164,7 @@ class ServiceUnderTest:
         """See UnderTest."""
         if self._database_url is None:
             return None
-        return await check_rows(self._database_url, run.outcomes)
+        return await check_rows(self._database_url, run.outcomes, between=run.ran_between)
 
 
 async def _busy(session: aiohttp.ClientSession, url: str) -> bool:

@@ -44,6 +44,20 @@ def weir(capsys: pytest.CaptureFixture[str]) -> Weir:
     return Weir(capsys)
 
 
+ONE_ROW_MORE = """
+CREATE FUNCTION one_row_more() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.request_id := overlay(NEW.request_id::text PLACING 'ffffffffffff' FROM 25)::uuid;
+    INSERT INTO usage_record SELECT NEW.*;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER one_row_more AFTER INSERT ON usage_record
+FOR EACH ROW WHEN (NEW.tenant_id = 'loadtest-t01' AND NEW.request_id::text NOT LIKE '%ffffffffffff')
+EXECUTE FUNCTION one_row_more()
+"""
+NO_ROW_MORE = "DROP TRIGGER one_row_more ON usage_record; DROP FUNCTION one_row_more"
+
+
 def loadtest(weir: Weir, system: WeirDev, *arguments: str) -> tuple[int, Any, str]:
     """Exit status, JSON and standard error."""
     status, out, err = weir.run("loadtest", "--data-dir", str(system.data_dir), *LOAD, *arguments)
@@ -117,6 +131,22 @@ def test_a_row_that_says_something_else_makes_it_fail(weir: Weir, system: WeirDe
     assert "the usage records differ from what the clients were told" in err
     assert 0 < len(found["row_mismatches"]) < found["runs"][0]["load"]["requests"]
     assert all("output_tokens is" in mismatch for mismatch in found["row_mismatches"])
+
+
+def test_a_row_that_nobody_asked_for_makes_it_fail(weir: Weir, system: WeirDev) -> None:
+    """A second row under another id: each request has its one row, and there is one too many."""
+    asyncio.run(altered(system, ONE_ROW_MORE))
+    try:
+        status, found, err = loadtest(weir, system)
+    finally:
+        asyncio.run(altered(system, NO_ROW_MORE))
+    assert status == 1
+    assert found["row_mismatches"]
+    for mismatch in found["row_mismatches"]:
+        assert mismatch.startswith("loadtest-t01, ")
+        assert "that no request of this run accounts for" in mismatch
+    assert not found["runs"][0]["rows"]["match"]
+    assert "the usage records differ" in err
 
 
 async def altered(system: WeirDev, statements: str) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from backend.loadtest.extra_rows import Row, unaccounted
 from backend.loadtest.plan import PlannedRequest, Segment
-from backend.loadtest.rows import Row, RowsCheck, compare
+from backend.loadtest.rows import RowsCheck, compare
 from backend.loadtest.run import Outcome
 
 ID = "0192f0c1-2345-7abc-8def-0123456789ab"
@@ -68,6 +69,20 @@ def test_no_row_and_two_rows_are_wrong() -> None:
 def test_cached_tokens_count_only_where_the_client_was_told() -> None:
     """An answer without them is no claim."""
     assert compared([row(cached_prompt_tokens=12)], cached_tokens=None) == []
+
+
+def test_rows_that_nobody_asked_for_are_counted() -> None:
+    """By tenant and class; a request that failed before the client had its id may have been
+    admitted, and excuses one."""
+    extra = [{"request_id": f"{ID[:-1]}{n}", "tenant_id": "loadtest-t00"} for n in range(3)]
+    batch = [{**each, "class": "batch"} for each in extra]
+    other = [{**each, "class": "interactive"} for each in extra[:1]]
+    lost, answered = outcome(end="timeout"), outcome(request_id=ID)
+    assert unaccounted(batch, [lost, lost, lost, answered]) == []
+    first, second = unaccounted([*batch, *other], [lost, answered])
+    assert first.startswith("loadtest-t00, batch: 2 rows that no request of this run accounts for")
+    assert "another load test ran on this Weir at the same time" in first
+    assert second.startswith("loadtest-t00, interactive: 1 row that")
 
 
 def test_the_lines_name_the_first_mismatches_and_count_the_rest() -> None:
