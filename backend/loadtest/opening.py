@@ -51,7 +51,7 @@ async def _open_url(asked: Request, url: str) -> UnderTest:
         facts,
         model=model,
         api_key_of=lambda _: asked.api_key,
-        min_tokens=facts.kind != "unknown" if asked.min_tokens is None else asked.min_tokens,
+        min_tokens=facts.takes_min_tokens if asked.min_tokens is None else asked.min_tokens,
         timeout_s=asked.timeout_s,
         workers={"worker": url.rstrip("/").removesuffix("/v1")} if facts.kind == "engine" else {},
     )
@@ -71,7 +71,7 @@ async def _open_system(asked: Request, workload: Workload) -> UnderTest:
         model=model,
         api_key_of=keys.of,
         prepare=keys.prepare,
-        min_tokens=asked.min_tokens is not False,
+        min_tokens=facts.takes_min_tokens if asked.min_tokens is None else asked.min_tokens,
         timeout_s=asked.timeout_s,
         workers={worker.id: worker.url for worker in system.workers},
         database_url=system.database_url,
@@ -123,6 +123,8 @@ async def _system_facts(
     engines = ", ".join(sorted({worker.engine for worker in system.workers})) or "no"
     return replace(
         found,
+        # Its workers have been asked: one that refuses the field refuses all that it is sent.
+        takes_min_tokens=all(facts.takes_min_tokens for facts in of_workers),
         # A gateway does not know of a foreign engine what it is; its own silence counts.
         simulated=simulated,
         description=f"Weir at {shown_url(system.gateways[0])}: {len(system.gateways)} gateways, "

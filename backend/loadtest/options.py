@@ -125,7 +125,7 @@ _TARGET = (
         "--min-tokens/--no-min-tokens",
         default=None,
         help="Send SGLang's min_tokens, so that answers are as long as planned.  [default: where "
-        "the target is SGLang or Weir]",
+        "the target is SGLang, a simulated worker, or a Weir]",
     ),
     click.option(
         "--timeout",

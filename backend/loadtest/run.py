@@ -64,6 +64,8 @@ class TargetFacts:
     """The profile of a simulated target."""
     kind: Literal["engine", "weir", "unknown"] = "unknown"
     """SGLang or one of Weir's engines; a gateway of Weir; something that does not say."""
+    takes_min_tokens: bool = False
+    """Whether it is known to take SGLang's `min_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from backend.loadtest.run import TargetFacts
 
 ANSWER_S_MAX = 10.0
 MODELS_SHOWN = 5
+TAKING_MIN_TOKENS = {"simulated"}
+"""Of Weir's own engines; `local` refuses the field."""
 WEIR_OWNERS = {"weir": False, "weir-simulated": True}
 """`owned_by` of a gateway's models, and whether a worker behind it is simulated."""
 
@@ -98,7 +100,13 @@ def of_owner(facts: TargetFacts, shown: str, owner: object) -> TargetFacts:
     """With what the owner of its model says of a target that says nothing else."""
     if facts.kind != "unknown" or not isinstance(owner, str) or owner not in WEIR_OWNERS:
         return facts
-    return replace(facts, description=f"Weir at {shown}", simulated=WEIR_OWNERS[owner], kind="weir")
+    return replace(
+        facts,
+        description=f"Weir at {shown}",
+        simulated=WEIR_OWNERS[owner],
+        kind="weir",
+        takes_min_tokens=True,
+    )
 
 
 def read_facts(shown: str, server_info: bytes) -> TargetFacts:
@@ -115,9 +123,15 @@ def read_facts(shown: str, server_info: bytes) -> TargetFacts:
             clock_speed=info.weir_clock_speed,
             step_times=info.weir_profile,
             kind="engine",
+            takes_min_tokens=info.weir_engine in TAKING_MIN_TOKENS,
         )
     if info.version is not None:
-        return TargetFacts(f"SGLang {info.version} at {shown}", simulated=False, kind="engine")
+        return TargetFacts(
+            f"SGLang {info.version} at {shown}",
+            simulated=False,
+            kind="engine",
+            takes_min_tokens=True,
+        )
     return TargetFacts(f"OpenAI-compatible server at {shown}", simulated=None)
 
 

@@ -34,6 +34,20 @@ def test_real_engines_are_not_simulated() -> None:
     assert read_facts("http://w", b'{"weir_engine":"local"}').simulated is False
 
 
+@pytest.mark.parametrize(
+    ("server_info", "takes"),
+    [
+        (b'{"version":"0.5.23"}', True),
+        (b'{"version":"0.5.23","weir_engine":"simulated"}', True),
+        (b'{"version":"0.5.23","weir_engine":"local"}', False),
+        (b"{}", False),
+    ],
+)
+def test_min_tokens_are_sent_to_engines_that_take_them(server_info: bytes, takes: bool) -> None:
+    """The local one refuses the whole request."""
+    assert read_facts("http://w", server_info).takes_min_tokens is takes
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"<html>", b'{"weir_clock_speed":"fast"}'])
 def test_others_do_not_say(body: bytes) -> None:
     """A gateway or a foreign server."""
@@ -68,11 +82,8 @@ def test_a_gateway_says_whether_its_workers_are_simulated(owner: str, simulated:
     """By the owner of its model."""
     body = json.dumps({"data": [{"id": "m", "owned_by": owner}]}).encode()
     found = of_owner(read_facts("http://g", b""), "http://g", require_model("g", "m", 200, body))
-    assert (found.simulated, found.kind, found.description) == (
-        simulated,
-        "weir",
-        "Weir at http://g",
-    )
+    assert (found.simulated, found.kind, found.takes_min_tokens) == (simulated, "weir", True)
+    assert found.description == "Weir at http://g"
 
 
 @pytest.mark.parametrize("owner", [None, 7, ["weir"], "sglang", "weirs"])
