@@ -60,7 +60,7 @@ def verdict(
         )
     for worker, lag in sorted(step_lags_p95_ms(run, window).items()):
         if lag * speed > at_most_ms:
-            what = f"the simulated worker {worker} did not keep up with its clock: its steps ended"
+            what = f"the simulated worker {worker} was the bottleneck, not its model: steps ended"
             return _refused_in_its_time(what, lag, speed, at_most_ms)
     return None
 

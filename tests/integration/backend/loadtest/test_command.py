@@ -18,8 +18,9 @@ SMALL = (
     *("--output-lengths", "uniform:5-20"),
 )
 VIRTUAL = ("--virtual", "h100x4-70b-fp8")
-BOTTLENECK = "the load generator was the bottleneck"
-"""On a machine that is busy with other tests it may be; then the run says so and fails."""
+BOTTLENECK = "was the bottleneck"
+"""On a machine that is busy with other tests the generator or a worker may be; then the run says so
+and fails."""
 
 
 @pytest.fixture(scope="module")
