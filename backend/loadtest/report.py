@@ -75,22 +75,6 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | None
 
 
-def remove_report(directory: Path) -> None:
-    """Remove what an earlier test left here under the names of a report, and the folders of its
-    seeds where nothing else is in them: what is there afterwards is of one test.
-
-    Raises:
-        OSError: something cannot be removed.
-    """
-    for folder in [directory, *directory.glob("seed-*")]:
-        if folder.is_symlink() or not folder.is_dir():
-            continue
-        for name in (SUMMARY, REQUESTS, PLOT, PAGE):
-            (folder / name).unlink(missing_ok=True)
-        if folder != directory and not any(folder.iterdir()):
-            folder.rmdir()
-
-
 def write_run(directory: Path, run: Run, summary: Summary, parameters: Parameters) -> str | None:
     """Write all of one run's files; None, or why there is no picture.
 
