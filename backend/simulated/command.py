@@ -7,7 +7,7 @@ import click
 from backend.sglang_http.command import run_workers, serving_options
 from backend.simulated.engine import SimulatedEngine
 from backend.simulated.profiles import DEFAULT_PROFILE, PROFILES
-from backend.simulated.scheduler_options import POSITIVE, flags_of, scheduler_flags
+from backend.simulated.scheduler_options import POSITIVE, Finite, flags_of, scheduler_flags
 from backend.simulated.settings import SimulatedSettings
 from backend.simulated.startup import realistic_start_up_ms
 
@@ -23,7 +23,7 @@ class StartUp(click.ParamType[float | None]):
         """Fails for what is neither."""
         if value == "realistic":
             return None
-        return float(click.FloatRange(min=0.0)(value, param, ctx))
+        return Finite(min=0.0).convert(value, param, ctx)
 
 
 @click.command()
@@ -37,7 +37,7 @@ class StartUp(click.ParamType[float | None]):
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0.001, max=1000),
+    type=Finite(min=0.001, max=1000),
     default=1.0,
     show_default=True,
     help="Simulated seconds in a real one.",

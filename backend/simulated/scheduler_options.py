@@ -1,5 +1,6 @@
 """SGLang's scheduler flags as options of a command, and as one string."""
 
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -10,6 +11,20 @@ import click
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import Profile
 
+
+class Finite(click.FloatRange):
+    """A number within bounds that is one: click takes `nan` for within any, `inf` too."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Fails for what is no number or outside."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
 POSITIVE = click.IntRange(min=1)
 _COUNT = click.IntRange(min=0)
 _KINDS: dict[str, click.ParamType[Any]] = {
@@ -18,7 +33,7 @@ _KINDS: dict[str, click.ParamType[Any]] = {
     "max_queued_requests": _COUNT,
     "prefill_decode_interval": _COUNT,
     "chunked_prefill_size": click.IntRange(min=-1),
-    "schedule_conservativeness": click.FloatRange(min=0.0),
+    "schedule_conservativeness": Finite(min=0.0),
     "priority_scheduling_preemption_threshold": click.INT,
 }
 """Flags whose values are neither positive counts nor one of a few words."""

@@ -22,6 +22,7 @@ def test_flags_of_the_engine_are_taken() -> None:
         ("simulated", "--threads 2", "No such option"),
         ("local", "--speed 4", "No such option"),
         ("simulated", "--speed 0", "not in the range"),
+        ("simulated", "--speed nan", "not a finite number"),
         ("simulated", "--port 3000", "--port is weir dev's to set"),
         ("simulated", "--port=3000", "--port is weir dev's to set"),
         ("simulated", "--model other", "--model is weir dev's to set"),

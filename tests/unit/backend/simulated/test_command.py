@@ -84,7 +84,12 @@ def test_each_replica_draws_its_start_up(made: list[SimulatedSettings]) -> None:
     [
         ("--profile", "h200"),
         ("--speed", "0"),
+        ("--speed", "nan"),
         ("--start-up", "soon"),
+        ("--start-up", "nan"),
+        ("--start-up", "inf"),
+        ("--schedule-conservativeness", "nan"),
+        ("--schedule-conservativeness", "inf"),
         ("--start-up", "-1"),
         ("--schedule-policy", "random"),
         ("--radix-eviction-policy", "5"),

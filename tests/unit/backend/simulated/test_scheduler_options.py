@@ -33,7 +33,9 @@ def test_a_zero_is_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["--no-such-flag", "--page-size 0", "--radix-eviction-policy best", "slru", "'", "-x"]
+    "text",
+    ["--no-such-flag", "--page-size 0", "--radix-eviction-policy best", "slru", "'", "-x"]
+    + [f"--schedule-conservativeness {number}" for number in ("nan", "inf", "-inf", "1e999")],
 )
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     """With one line."""
