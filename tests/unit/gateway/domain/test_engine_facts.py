@@ -60,12 +60,12 @@ def test_what_is_known_only_narrows(
     would run, prompt and output together, always fits context and pool."""
     values = (context, pool, min(context, pool) - 6, page)
     whole = EngineFacts(None, None, None, None, *values)
+    told = [value if kept else None for value, kept in zip(values, known, strict=True)]
     part = EngineFacts(
-        None,
-        None,
-        None,
-        None,
-        *(value if told else None for value, told in zip(values, known, strict=True)),
+        context_tokens=told[0],
+        pool_tokens=told[1],
+        input_bound_tokens=told[2],
+        page_tokens=told[3],
     )
     room = whole.output_room(prompt)
     assert part.output_room(prompt) >= room
