@@ -137,6 +137,7 @@ def sweep(name: str, traces: Path, folder: Path) -> None:
             *(*WEIR, "loadtest", *target, *load.options, "--trace", str(traces / load.trace)),
             *("--sweep", "--rates", rates, "--duration", f"{load.duration_s:g}"),
             *("--warmup", f"{load.warmup_s:g}", "--output", str(output)),
+            *("--repeats", "2"),
         ]
         click.echo(" ".join(command[2:]), err=True)
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

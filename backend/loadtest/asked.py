@@ -54,6 +54,8 @@ class Request:
     warmup_s: float | None
     """None: a fifth of the schedule, at most a minute."""
     seeds: int
+    repeats: int
+    """How often a run that is void is done again."""
     search: bool
     """Look for the knee; else run `rates`, or the trace's own times where there is none."""
     start_rps: float | None
@@ -96,6 +98,7 @@ class Request:
         rest = {
             "warmup_s": self.warmup_s,
             "seeds": self.seeds,
+            "repeats": self.repeats,
             "sweep": self.search or len(self.rates) > 1,
             "from_rps": self.from_rps,
             "to_rps": self.to_rps,
@@ -147,6 +150,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
         workload=spec,
         warmup_s=given["warmup_s"],
         seeds=given["seeds"] or 1,
+        repeats=given["repeats"],
         search=search,
         start_rps=start_rps,
         rates=rates,

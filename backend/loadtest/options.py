@@ -196,6 +196,13 @@ _RATES = (
     ),
     click.option("--seeds", type=click.IntRange(1, 100), help="Runs a rate.  [default: 1]"),
     click.option(
+        "--repeats",
+        type=click.IntRange(0, 10),
+        default=0,
+        show_default=True,
+        help="How often a run that is void, since the generator did not keep up, is done again.",
+    ),
+    click.option(
         "--targets",
         type=_Read("TARGETS", read_targets),
         default=GoodputTargets(),

@@ -104,6 +104,18 @@ class Session:
         return Result(runs, interrupted=ended)
 
     async def _one_run(self, rate: float | None, seed: int) -> Finished:
+        """A run, again where it is void and there is a repeat left: with prompts of its own."""
+        for left in range(self._asked.repeats, 0, -1):
+            finished = await self._run_once(rate, seed)
+            if not finished.summary.refused or finished.stopped or finished.interrupted:
+                return finished
+            self._progress.say(
+                f"{finished.label}: void, since {finished.summary.refusals[0]}; it is run again "
+                f"({left} left)"
+            )
+        return await self._run_once(rate, seed)
+
+    async def _run_once(self, rate: float | None, seed: int) -> Finished:
         workload = read_workload(replace(self._asked.workload, rate_rps=rate, seed=seed))
         warmup_ms = warmup_ms_of(self._asked, workload)
         label = run_label(rate, seed, self._under_test.simulated)

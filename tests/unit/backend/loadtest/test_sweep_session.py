@@ -35,6 +35,7 @@ ASKED = Request(
     workload=SPEC,
     warmup_s=2,
     seeds=1,
+    repeats=0,
     search=False,
     start_rps=None,
     from_rps=None,
@@ -158,6 +159,18 @@ async def test_a_generator_that_was_the_bottleneck_makes_it_fail() -> None:
     (complaint,) = result.complaints
     assert complaint.startswith("5 rps, seed 0: the load generator was the bottleneck")
     assert "REFUSED" in shown(result)
+
+
+async def test_a_void_run_is_done_again_where_asked() -> None:
+    """With other prompts, as often as is allowed; a run that stands ends it."""
+    service = FakeService(cpu_share=0.95)
+    result, said = await ran(replace(ASKED, repeats=2), service)
+    assert exit_status(result) == 1
+    assert len(set(service.salts)) == 3
+    assert len(result.runs.finished) == 1
+    assert said.count("it is run again") == 2
+    _, said = await ran(replace(ASKED, repeats=2), FakeService())
+    assert "again" not in said
 
 
 async def test_ctrl_c_in_a_run_shows_what_there_is_and_asks_no_books() -> None:
