@@ -42,7 +42,12 @@ class Delivery:
         return [sequence for sequence in found if sequence is not None]
 
     def reject(self, sequence: SimulatedSequence, failure: EngineFailure) -> None:
-        """It lost its place in the queue, or never had one."""
+        """It lost its place in the queue, or never had one. What ran before is a failure, with all
+        that it generated; of the rest there is nothing to account for."""
+        if sequence.live.generation.course.started_ns is not None:
+            if self._forget(sequence):
+                self._live.fail(sequence.live, failure)
+            return
         self._sequences.pop(id(sequence.live), None)
         self._live.reject(sequence.live, failure)
 
@@ -137,15 +142,8 @@ class Delivery:
 
     def _end(self, sequence: SimulatedSequence, reason: EndReason, matched: str | None) -> None:
         live = sequence.live
-        if self._sequences.pop(id(live), None) is None:
+        if not self._forget(sequence):
             return
-        if sequence.timer is not None:
-            sequence.timer.cancel()
-        if sequence.stalled:
-            self.stalled -= 1
-        live.generation.course.retractions = sequence.request.retractions
-        if live.generation.course.started_ns is not None:
-            self._ledger.left()
         if reason is EndReason.OUT_OF_MEMORY:
             self._live.fail(live, out_of_memory())
         elif reason is EndReason.ABORT and not sequence.aborting:
@@ -159,3 +157,17 @@ class Delivery:
             self._live.end(live, FinishReason.LENGTH)
         else:
             self._live.end(live, FinishReason.ABORT)
+
+    def _forget(self, sequence: SimulatedSequence) -> bool:
+        """It holds nothing here any more. False where that was so before."""
+        live = sequence.live
+        if self._sequences.pop(id(live), None) is None:
+            return False
+        if sequence.timer is not None:
+            sequence.timer.cancel()
+        if sequence.stalled:
+            self.stalled -= 1
+        live.generation.course.retractions = sequence.request.retractions
+        if live.generation.course.started_ns is not None:
+            self._ledger.left()
+        return True
