@@ -109,11 +109,13 @@ class LocalEngine:
         """Since the start."""
         return self._throughput.total
 
-    async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
+    async def encode_chat(
+        self, messages: Sequence[Message], *, continue_final: bool, enough: int | None = None
+    ) -> Prompt:
         """Apply the model's chat template."""
         return await self.encode_text(render(messages, continue_final=continue_final))
 
-    async def encode_text(self, text: str) -> Prompt:
+    async def encode_text(self, text: str, *, enough: int | None = None) -> Prompt:
         """The model's own tokens."""
         runtime = self._loaded()
         loop = asyncio.get_running_loop()

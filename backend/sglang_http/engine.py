@@ -195,10 +195,14 @@ class Engine(Protocol):
     async def stop(self) -> None:
         """Abort what still runs and release everything."""
 
-    async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
-        """Apply the chat template. With `continue_final` the last message stays open."""
+    async def encode_chat(
+        self, messages: Sequence[Message], *, continue_final: bool, enough: int | None = None
+    ) -> Prompt:
+        """Apply the chat template. With `continue_final` the last message stays open. From `enough`
+        tokens on the engine may leave the rest out."""
 
-    async def encode_text(self, text: str) -> Prompt: ...
+    async def encode_text(self, text: str, *, enough: int | None = None) -> Prompt:
+        """Plain text. From `enough` tokens on the engine may leave the rest out."""
 
     def decode(self, tokens: Sequence[int]) -> Prompt | None:
         """A prompt given as token ids; None where the engine takes only text. Raises Refused."""

@@ -7,7 +7,7 @@ import msgspec
 from backend.sglang_http.answers import DONE
 from backend.sglang_http.engine import Engine, Prompt
 from backend.sglang_http.generate_answer import late_refusal
-from backend.sglang_http.planning import Plan, decode_ids, plan_sequences
+from backend.sglang_http.planning import Plan, counted_tokens, decode_ids, plan_sequences
 from backend.sglang_http.refusals import InputTooLong, Refused
 from backend.sglang_http.sampling import refuse_unsupported
 from backend.sglang_http.wire import CompletionBody, GenerateBody, GenerateSampling
@@ -88,10 +88,11 @@ async def _prompts(body: GenerateBody, engine: Engine) -> tuple[list[Prompt], bo
         raise Refused("return_logprob is not supported by this worker.")
     if (body.text is None) == (body.input_ids is None):
         raise Refused("Either text or input_ids must be given, and only one of them.")
+    enough = counted_tokens(engine)
     if isinstance(body.text, str):
-        return [await engine.encode_text(body.text)], False
+        return [await engine.encode_text(body.text, enough=enough)], False
     if body.text is not None:
-        return [await engine.encode_text(text) for text in body.text], True
+        return [await engine.encode_text(text, enough=enough) for text in body.text], True
     given = body.input_ids or []
     lists = [item for item in given if isinstance(item, list)]
     if lists and len(lists) == len(given):

@@ -10,6 +10,9 @@ from backend.sglang_http.sampling import read_sampling, refuse_unsupported
 from backend.sglang_http.wire import ChatBody, ChatMessage, CompletionBody, SharedFields
 
 COMPLETION_MAX_TOKENS_DEFAULT = 16
+COUNTED_CONTEXTS = 4
+"""A prompt is refused for its length however much longer than the context it is: it is counted to
+so many times the context, and the refusal's count is the least that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ async def plan_chat(body: ChatBody, engine: Engine) -> Plan:
     refuse_unsupported(body, engine.info.honours)
     messages = plain_messages(body.messages)
     continue_final = bool(body.continue_final_message) and messages[-1].role == "assistant"
-    prompt = await engine.encode_chat(messages, continue_final=continue_final)
+    prompt = await engine.encode_chat(
+        messages, continue_final=continue_final, enough=counted_tokens(engine)
+    )
     context = engine.info.context_tokens
     asked = body.max_completion_tokens
     if asked is None:
@@ -80,8 +85,9 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[Message]:
 async def _encode_prompts(
     prompt: str | list[str | int | list[int]], engine: Engine
 ) -> list[Prompt]:
+    enough = counted_tokens(engine)
     if isinstance(prompt, str):
-        return [await engine.encode_text(prompt)]
+        return [await engine.encode_text(prompt, enough=enough)]
     if not prompt:
         raise Refused("Prompt cannot be empty.")
     if all(isinstance(item, int) for item in prompt):
@@ -89,12 +95,17 @@ async def _encode_prompts(
     prompts = []
     for item in prompt:
         if isinstance(item, str):
-            prompts.append(await engine.encode_text(item))
+            prompts.append(await engine.encode_text(item, enough=enough))
         elif isinstance(item, list):
             prompts.append(decode_ids(item, engine))
         else:
             raise Refused("A prompt list holds either texts or token ids.")
     return prompts
+
+
+def counted_tokens(engine: Engine) -> int:
+    """A prompt of so many tokens need not be counted further."""
+    return COUNTED_CONTEXTS * engine.info.context_tokens
 
 
 def decode_ids(tokens: list[int], engine: Engine) -> Prompt:

@@ -53,7 +53,7 @@ class SimulatedEngine:
             self.replica, self._clock, self._arrivals, self.faults, self._step_ended
         )
         self._stepper.let_in = self._let_in
-        self._stepper.began = self._note_started
+        self._stepper.began = self._note_begun
         self._snapshots = Snapshots(self.replica, self.info, self._stepper)
         self._waiting: dict[SimulatedRequest, SimulatedSequence] = {}
         self.faults.on_change = self._stepper.wake
@@ -85,17 +85,20 @@ class SimulatedEngine:
         """Since the start."""
         return self._throughput.total
 
-    async def encode_chat(self, messages: Sequence[Message], *, continue_final: bool) -> Prompt:
+    async def encode_chat(
+        self, messages: Sequence[Message], *, continue_final: bool, enough: int | None = None
+    ) -> Prompt:
         """Apply the simulated chat template."""
-        return vocabulary.encode_chat(messages, continue_final=continue_final)
+        text = vocabulary.chat_text(messages, continue_final=continue_final)
+        return await vocabulary.encode_in_turns(text, enough)
 
-    async def encode_text(self, text: str) -> Prompt:
+    async def encode_text(self, text: str, *, enough: int | None = None) -> Prompt:
         """Tokens of plain text."""
-        return vocabulary.encode(text)
+        return await vocabulary.encode_in_turns(text, enough)
 
     def decode(self, tokens: Sequence[int]) -> Prompt | None:
         """Token ids are as good as text here. Raises Refused outside the vocabulary."""
-        if any(not 0 <= token < vocabulary.VOCABULARY_SIZE for token in tokens):
+        if tokens and not 0 <= min(tokens) <= max(tokens) < vocabulary.VOCABULARY_SIZE:
             raise Refused("A token id is outside the vocabulary.")
         return Prompt("", tuple(tokens))
 
@@ -157,11 +160,20 @@ class SimulatedEngine:
         self._waiting.pop(refused, None)
         self._delivery.reject(owner, queue_full() if refused is request else thrown_out())
 
-    def _note_started(self) -> None:
-        """A prefill step began: who was taken from the queue for the first time."""
-        started = [each for each in self._waiting if each.started_ms is not None]
-        for request in started:
+    def _note_begun(self) -> None:
+        """A step began: who lost a place in the batch, and who was taken from the queue."""
+        for request in self.replica.lost_places:
+            owner = request.owner
+            assert isinstance(owner, SimulatedSequence)  # noqa: S101 # all are ours
+            if not owner.live.generation.ended:
+                self._live.pause(owner.live)
+                self._waiting[request] = owner
+        placed = [each for each in self._waiting if each.placed]
+        for request in placed:
             sequence = self._waiting.pop(request)
+            if sequence.live.generation.course.started_ns is not None:
+                self._live.resume(sequence.live)
+                continue
             self._live.start(sequence.live, self._clock.unix_ns(request.started_ms or 0.0))
             if self._settings.reports_cache:
                 sequence.live.generation.cached_tokens = request.cached_tokens

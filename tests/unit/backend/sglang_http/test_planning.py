@@ -50,6 +50,13 @@ async def test_a_prompt_beyond_the_longest_input_is_refused() -> None:
         await planned(1200, 1)
 
 
+@pytest.mark.parametrize(("words", "said"), [(8100, 8104), (300_000, 8192)])
+async def test_a_hopeless_prompt_is_counted_to_four_contexts(words: int, said: int) -> None:
+    """To the token below them; beyond, the refusal's count is the least that it has."""
+    with pytest.raises(Refused, match=rf"^The input \({said} tokens\) is longer"):
+        await planned(words, 1)
+
+
 def test_the_information_tells_these_bounds() -> None:
     """Under SGLang's names, with the values that the refusals go by."""
     info = server_info(an_engine())
