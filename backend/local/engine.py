@@ -263,7 +263,7 @@ class LocalEngine:
     def _on_left(self, sequence: LocalSequence, failure: EngineFailure | None) -> None:
         """The thread is through with it: its place is free."""
         del self._running[sequence.live]
-        self.ledger.left()
+        self._live.pause(sequence.live)
         if self._prompting is sequence:
             self._prompting = None
         if failure is not None:

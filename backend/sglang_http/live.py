@@ -23,6 +23,8 @@ class LiveSequence:
     generation: Generation
     scanner: StopScanner
     running_at_start: int | None = None
+    running: bool = False
+    """The ledger counts it among those that run."""
 
     @property
     def held_tokens(self) -> int:
@@ -70,7 +72,18 @@ class LiveSequences:
     def start(self, sequence: LiveSequence, at_ns: int | None = None) -> None:
         """Its prompt step begins, or began then (Unix nanoseconds)."""
         sequence.generation.course.started_ns = time_ns() if at_ns is None else at_ns
-        sequence.running_at_start = self._ledger.started()
+        sequence.running_at_start = self.resume(sequence)
+
+    def pause(self, sequence: LiveSequence) -> None:
+        """It runs no more, for now or for good. Nothing where that was so before."""
+        if sequence.running:
+            sequence.running = False
+            self._ledger.left()
+
+    def resume(self, sequence: LiveSequence) -> int:
+        """It runs again. Returns how many run now."""
+        sequence.running = True
+        return self._ledger.started()
 
     def end(
         self,

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable
 
 from backend.sglang_http.generation import FinishReason
-from backend.sglang_http.ledger import Ledger
 from backend.sglang_http.live import LiveSequences
 from backend.sglang_http.refusals import EngineFailure, out_of_memory, queue_full
 from backend.sglang_http.throughput import Throughput
@@ -21,20 +20,21 @@ class Delivery:
         self,
         replica: Replica,
         live: LiveSequences,
-        ledger: Ledger,
         throughput: Throughput,
     ) -> None:
         self._replica = replica
         self._live = live
-        self._ledger = ledger
         self._throughput = throughput
         self._sequences: dict[int, SimulatedSequence] = {}
+        self.waiting: dict[SimulatedRequest, SimulatedSequence] = {}
+        """Those that wait for a place in the batch, or for another one."""
         self.stalled = 0
         """How many a fault has taken out of the batch that still look as if they ran."""
 
     def add(self, sequence: SimulatedSequence) -> None:
         """It entered the queue."""
         self._sequences[id(sequence.live)] = sequence
+        self.waiting[sequence.request] = sequence
 
     def of(self, lives: Iterable[int]) -> list[SimulatedSequence]:
         """Those whose live sequences have these identities."""
@@ -49,15 +49,14 @@ class Delivery:
                 self._live.fail(sequence.live, failure)
             return
         self._sequences.pop(id(sequence.live), None)
+        self.waiting.pop(sequence.request, None)
         self._live.reject(sequence.live, failure)
 
-    def abort(self, sequence: SimulatedSequence, now_ms: float) -> bool:
-        """End it. False where it leaves with the step in flight."""
+    def abort(self, sequence: SimulatedSequence, now_ms: float) -> None:
+        """End it, at once or with the step in flight."""
         sequence.aborting = True
-        if not self._replica.abort(sequence.request, now_ms):
-            return False
-        self._end(sequence, EndReason.ABORT, None)
-        return True
+        if self._replica.abort(sequence.request, now_ms):
+            self._end(sequence, EndReason.ABORT, None)
 
     def step(
         self,
@@ -84,6 +83,7 @@ class Delivery:
 
     def _finish(self, sequence: SimulatedSequence, reason: EndReason) -> None:
         """The scheduler is through with it; what is held back is still to come."""
+        self.waiting.pop(sequence.request, None)
         if sequence.held and not sequence.aborting:
             sequence.ending = (reason, None)
         else:
@@ -135,6 +135,7 @@ class Delivery:
 
     def _leave(self, sequence: SimulatedSequence, now_ms: float) -> None:
         """Out of the scheduler: between steps at once, else with the one in flight."""
+        self.waiting.pop(sequence.request, None)
         try:
             self._replica.stop(sequence.request, now_ms)
         except RuntimeError:
@@ -163,11 +164,11 @@ class Delivery:
         live = sequence.live
         if self._sequences.pop(id(live), None) is None:
             return False
+        self.waiting.pop(sequence.request, None)
         if sequence.timer is not None:
             sequence.timer.cancel()
         if sequence.stalled:
             self.stalled -= 1
         live.generation.course.retractions = sequence.request.retractions
-        if live.generation.course.started_ns is not None:
-            self._ledger.left()
+        self._live.pause(live)
         return True

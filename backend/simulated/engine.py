@@ -48,14 +48,13 @@ class SimulatedEngine:
         self._arrivals = Arrivals()
         self._throughput = Throughput()
         self._live = LiveSequences(self.ledger, self.latencies, interval=settings.stream_interval)
-        self._delivery = Delivery(self.replica, self._live, self.ledger, self._throughput)
+        self._delivery = Delivery(self.replica, self._live, self._throughput)
         self._stepper = Stepper(
             self.replica, self._clock, self._arrivals, self.faults, self._step_ended
         )
         self._stepper.let_in = self._let_in
         self._stepper.began = self._note_begun
         self._snapshots = Snapshots(self.replica, self.info, self._stepper)
-        self._waiting: dict[SimulatedRequest, SimulatedSequence] = {}
         self.faults.on_change = self._stepper.wake
         self._loop: asyncio.Task[None] | None = None
 
@@ -128,8 +127,7 @@ class SimulatedEngine:
             self._live.end(sequence.live, FinishReason.ABORT)
         now_ms = self._clock.now_ms()
         for sequence in self._delivery.of(aborted):
-            if self._delivery.abort(sequence, now_ms):
-                self._waiting.pop(sequence.request, None)
+            self._delivery.abort(sequence, now_ms)
         self._stepper.wake()
 
     def load(self) -> Load:
@@ -152,12 +150,10 @@ class SimulatedEngine:
         refused = self.replica.submit(request, due_ms)
         if refused is not request:
             self._delivery.add(sequence)
-            self._waiting[request] = sequence
         if refused is None:
             return
         owner = refused.owner
         assert isinstance(owner, SimulatedSequence)  # noqa: S101 # all are ours
-        self._waiting.pop(refused, None)
         self._delivery.reject(owner, queue_full() if refused is request else thrown_out())
 
     def _note_begun(self) -> None:
@@ -167,10 +163,10 @@ class SimulatedEngine:
             assert isinstance(owner, SimulatedSequence)  # noqa: S101 # all are ours
             if not owner.live.generation.ended:
                 self._live.pause(owner.live)
-                self._waiting[request] = owner
-        placed = [each for each in self._waiting if each.placed]
+                self._delivery.waiting[request] = owner
+        placed = [each for each in self._delivery.waiting if each.placed]
         for request in placed:
-            sequence = self._waiting.pop(request)
+            sequence = self._delivery.waiting.pop(request)
             if sequence.live.generation.course.started_ns is not None:
                 self._live.resume(sequence.live)
                 continue
@@ -184,8 +180,6 @@ class SimulatedEngine:
         ended: list[tuple[SimulatedRequest, EndReason]],
         now_ms: float,
     ) -> None:
-        for request, _ in ended:
-            self._waiting.pop(request, None)
         self._delivery.step(generated, ended, now_ms)
         if self._stepper.decoded:
             self.latencies.inter_token.observe(self._stepper.gap_ms / 1000, self._stepper.decoded)

@@ -4,6 +4,8 @@ Pure and synchronous. The driver says what time it is, in simulated milliseconds
 steps: `begin_step`, wait `duration_ms`, `end_step`. The same calls give the same answers.
 """
 
+from collections.abc import Sequence
+
 from backend.simulated.admission import Piece
 from backend.simulated.batch import DecodeBatch, end_reason
 from backend.simulated.flags import SchedulerFlags
@@ -47,6 +49,11 @@ class Replica:
     def has_work(self) -> bool:
         """Whether anything waits, runs or is yet to be reported."""
         return bool(self._places or self._decides_ended)
+
+    @property
+    def lost_places(self) -> Sequence[SimulatedRequest]:
+        """Who lost their place in the batch as the last step began; some may have one again."""
+        return self._selection.lost
 
     @property
     def published(self) -> ReplicaLoad:
@@ -130,6 +137,7 @@ class Replica:
         if self._step is not None:
             raise RuntimeError("a step is in flight")
         self._now_ms = now_ms
+        self._selection.lost.clear()
         step = self._begin_prefill()
         if step is None and self._batch:
             step = self._begin_decode()
@@ -189,6 +197,7 @@ class Replica:
     def _start(self, piece: Piece) -> None:
         place, request = piece.place, piece.place.request
         self._pool.take(self._pool.paged(piece.end) - self._pool.paged(piece.start))
+        request.placed = True
         if request.started_ms is None:
             request.started_ms = self._now_ms
             request.cached_tokens = piece.start

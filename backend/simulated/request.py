@@ -46,5 +46,7 @@ class SimulatedRequest:
     generated: int = 0
     cached_tokens: int = 0
     """Prompt tokens found in the prefix cache at its first admission."""
+    placed: bool = False
+    """It has a place in the batch, or its prompt is being computed for one."""
     retractions: int = 0
     """How often it lost its place, to memory or to a better priority, and was computed again."""

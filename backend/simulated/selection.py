@@ -5,6 +5,7 @@ from backend.simulated.batch import DecodeBatch
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.kv_pool import KvPool
 from backend.simulated.place import Place
+from backend.simulated.request import SimulatedRequest
 from backend.simulated.retraction import RETRACT_STEPS, NewTokenRatio, preemptible
 from backend.simulated.waiting import WaitingQueue
 
@@ -35,6 +36,8 @@ class Selection:
         self._refused: list[Place] = []
         self._impossible: list[Place] = []
         self._preempted = 0
+        self.lost: list[SimulatedRequest] = []
+        """Who gave up their place, in that order, since this was last emptied."""
 
     def left(self) -> None:
         """Someone has left the batch."""
@@ -63,6 +66,8 @@ class Selection:
         self.pool.make_free(staying * RETRACT_STEPS)
         place.lost_place = True
         place.request.retractions += 1
+        place.request.placed = False
+        self.lost.append(place.request)
         self._full = False
 
     def next_prefill(self) -> PrefillPass | None:

@@ -46,7 +46,7 @@ class Stepper:
         self.let_in: Callable[[SimulatedSequence, float], None] = lambda sequence, due_ms: None
         """Called with what enters the queue, and when."""
         self.began: Callable[[], None] = lambda: None
-        """Called when a prefill step has begun."""
+        """Called when a step has begun with which somebody came into the batch or lost a place."""
         self.decoded = 0
         """How many sequences this step took further, beyond their first token."""
         self.gap_ms = 0.0
@@ -70,13 +70,15 @@ class Stepper:
         at_ms = self._clock.now_ms()
         while True:
             self._admit(at_ms)
-            step = self._replica.begin_step(at_ms) if self._replica.has_work else None
+            step = None
+            if self._replica.has_work:
+                step = self._replica.begin_step(at_ms)
+                if self._replica.lost_places or (step is not None and step.new_tokens):
+                    self.began()
             if step is None:
                 at_ms = max(at_ms, await self._idle())
                 self._decoding = False
                 continue
-            if step.new_tokens:
-                self.began()
             at_ms = await self._finish(step, at_ms)
 
     async def _finish(self, step: Step, at_ms: float) -> float:
