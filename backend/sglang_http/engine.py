@@ -66,6 +66,8 @@ class GenerationRequest:
     stream: bool
     cache_salt: str = ""
     """Prompts of different salts never share cached prefixes, where the engine can keep apart."""
+    extra_key: str = ""
+    """It keeps prefixes apart as the salt does."""
     priority: int | None = None
     fault: Fault | None = None
     """A failure to show while running it."""
@@ -74,8 +76,14 @@ class GenerationRequest:
 
     @property
     def salt_digest(self) -> bytes:
-        """A short stand-in for the salt, which is somebody's secret."""
-        return hashlib.blake2b(self.cache_salt.encode(), digest_size=8).digest()
+        """A short stand-in for salt and extra key, which are somebody's secrets; empty where there
+        is neither."""
+        if not (self.cache_salt or self.extra_key):
+            return b""
+        salt = self.cache_salt.encode()
+        # No salt may be taken for another salt and its key.
+        both = b"%d %b %b" % (len(salt), salt, self.extra_key.encode())
+        return hashlib.blake2b(both, digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ async def plan_generate(body: GenerateBody, engine: Engine) -> Plan:
     """Plan it. Raises Refused."""
     sampling = _read_sampling(body.sampling_params)
     try:
+        refuse_unsupported(body, frozenset())
+        refuse_unsupported(sampling, engine.info.honours)
         prompts, listed = await _prompts(body, engine)
         asked = sampling.max_new_tokens
         shared = _as_completion(body, sampling)
@@ -84,14 +86,14 @@ def _read_sampling(raw: msgspec.Raw) -> GenerateSampling:
 
 async def _prompts(body: GenerateBody, engine: Engine) -> tuple[list[Prompt], bool]:
     """The prompts, and whether they came as a list."""
-    if body.return_logprob:
-        raise Refused("return_logprob is not supported by this worker.")
     if (body.text is None) == (body.input_ids is None):
         raise Refused("Either text or input_ids must be given, and only one of them.")
     enough = counted_tokens(engine)
     if isinstance(body.text, str):
         return [await engine.encode_text(body.text, enough=enough)], False
     if body.text is not None:
+        if not body.text:
+            raise Refused("text is one text, or a list of texts that is not empty.")
         return [await engine.encode_text(text, enough=enough) for text in body.text], True
     given = body.input_ids or []
     lists = [item for item in given if isinstance(item, list)]
@@ -124,6 +126,7 @@ def _as_completion(body: GenerateBody, sampling: GenerateSampling) -> Completion
         json_schema=sampling.json_schema,
         rid=body.rid if isinstance(body.rid, str) else None,
         cache_salt=body.cache_salt,
+        extra_key=body.extra_key,
         priority=body.priority,
         ebnf=sampling.ebnf,
         min_tokens=sampling.min_new_tokens,

@@ -143,6 +143,7 @@ def plan_sequences(
                 sampling=sampling,
                 stream=bool(body.stream),
                 cache_salt=body.cache_salt or "",
+                extra_key=body.extra_key or "",
                 priority=body.priority,
             )
             reason = engine.refuse(request)

@@ -129,6 +129,35 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "return_hidden_states": (None, False),
     "return_token_ids": (None, False),
     "return_meta_info": (None, False),
+    "return_routed_experts": (None, False),
+    "return_cached_tokens_details": (None, False),
+    "return_spec_tokens_details": (None, False),
+    "return_prompt_token_ids": (None, False),
+    "return_input_ids_in_sglext": (None, False),
+    "return_output_ids_in_sglext": (None, False),
+    "return_sampling_mask": (None, False),
+    "return_indexer_topk": (None, False),
+    "return_entropy": (None, False),
+    "return_logprob": (None, False),
+    "logprob_start_len": (None, -1),
+    "top_logprobs_num": (None, 0),
+    "token_ids_logprob": (None, []),
+    "watermark": (None,),
+    "images_config": (None, {}),
+    "mm_processor_kwargs": (None, {}),
+    "video_config": (None, {}),
+    "task": (None,),
+    "input_embeds": (None,),
+    "image_data": (None, []),
+    "video_data": (None, []),
+    "audio_data": (None, []),
+    "lora_id": (None,),
+    "max_thinking_tokens": (None,),
+    "structural_tag": (None,),
+    "spaces_between_special_tokens": (None, True),
+    "stream_interval": (None,),
+    "beam_width": (None, 1),
+    "choice": (None,),
     "logprobs": (None, False),
     "continue_final_message": (None, False),
     "tools": (None, []),
@@ -142,7 +171,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 }
 
 
-def refuse_unsupported(body: SharedFields, honours: frozenset[str]) -> None:
+def refuse_unsupported(body: msgspec.Struct, honours: frozenset[str]) -> None:
     """Raises Refused for a field that asks for something this engine does not carry out."""
     names = body.__struct_fields__
     for field, neutral in _NEUTRAL.items():
@@ -154,6 +183,6 @@ def refuse_unsupported(body: SharedFields, honours: frozenset[str]) -> None:
         # 0 equals False, and asks for something all the same.
         if not any(type(value) is type(none) and value == none for none in neutral):
             raise Refused(f"{field} is not supported by this worker.")
-    form = body.response_format
+    form = body.response_format if isinstance(body, SharedFields) else None
     if form is not None and form.type != "text" and "json_schema" not in honours:
         raise Refused("response_format is not supported by this worker.")

@@ -63,6 +63,7 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True):
     response_format: ResponseFormat | None = None
     rid: str | None = None
     cache_salt: str | None = None
+    extra_key: str | None = None
     priority: Count | None = None
     # What no engine here carries out: refused unless neutral.
     ebnf: object = None
@@ -78,6 +79,12 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True):
     return_hidden_states: object = False
     return_token_ids: bool | None = False
     return_meta_info: bool | None = False
+    return_routed_experts: object = False
+    return_cached_tokens_details: object = False
+    return_spec_tokens_details: object = False
+    watermark: object = None
+    images_config: object = None
+    mm_processor_kwargs: object = None
 
 
 class ChatBody(SharedFields, frozen=True, kw_only=True):
@@ -93,6 +100,12 @@ class ChatBody(SharedFields, frozen=True, kw_only=True):
     reasoning_effort: object = None
     input_ids: object = None
     chat_template_kwargs: JsonObject | None = None
+    return_prompt_token_ids: object = False
+    return_input_ids_in_sglext: object = False
+    return_output_ids_in_sglext: object = False
+    return_sampling_mask: object = False
+    task: object = None
+    video_config: object = None
 
 
 class CompletionBody(SharedFields, frozen=True, kw_only=True):
@@ -148,7 +161,30 @@ class GenerateBody(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool | None = False
     priority: Count | None = None
     cache_salt: str | None = None
+    extra_key: str | None = None
     return_logprob: bool | None = False
+    # What no engine here carries out: refused unless neutral.
+    input_embeds: object = None
+    image_data: object = None
+    video_data: object = None
+    audio_data: object = None
+    logprob_start_len: object = None
+    top_logprobs_num: object = None
+    token_ids_logprob: object = None
+    return_sampling_mask: object = None
+    return_hidden_states: object = False
+    return_routed_experts: object = False
+    return_indexer_topk: object = False
+    return_entropy: object = False
+    return_prompt_token_ids: object = False
+    session_params: object = None
+    lora_path: object = None
+    lora_id: object = None
+    custom_logit_processor: object = None
+    max_thinking_tokens: object = None
+    watermark: object = None
+    images_config: object = None
+    mm_processor_kwargs: object = None
 
 
 class TokenizeBody(msgspec.Struct, frozen=True):

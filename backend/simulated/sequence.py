@@ -80,7 +80,7 @@ def simulated_sequence(live: LiveSequence, settings: SimulatedSettings) -> Simul
         # The end of text is a token too.
         ends_after=max(natural, sampling.min_tokens) + 1,
         output_ids=cached_ids,
-        salt=asked.salt_digest if asked.cache_salt else b"",
+        salt=asked.salt_digest,
         priority=asked.priority,
         ignore_eos=sampling.ignore_eos,
     )

@@ -33,6 +33,12 @@ def body(text: str) -> ChatBody:
         '"lora_path":"x"',
         '"skip_special_tokens":false',
         '"ignore_eos":true',
+        '"images_config":{"a":1}',
+        '"watermark":{"key":1}',
+        '"return_routed_experts":true',
+        '"return_sampling_mask":true',
+        '"return_cached_tokens_details":true',
+        '"task":"title"',
     ],
 )
 def test_unsupported(field: str) -> None:
