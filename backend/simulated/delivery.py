@@ -52,11 +52,17 @@ class Delivery:
         self.waiting.pop(sequence.request, None)
         self._live.reject(sequence.live, failure)
 
-    def abort(self, sequence: SimulatedSequence, now_ms: float) -> None:
-        """End it, at once or with the step in flight."""
+    def abort(self, sequence: SimulatedSequence, now_ms: float, *, at_once: bool) -> None:
+        """End it: with the step in flight where it is in that, unless `at_once`."""
         sequence.aborting = True
-        if self._replica.abort(sequence.request, now_ms):
+        if self._replica.abort(sequence.request, now_ms) or at_once:
             self._end(sequence, EndReason.ABORT, None)
+
+    def end_aborted(self) -> None:
+        """Those that were to leave with the step in flight have ended, whenever it may."""
+        for sequence in list(self._sequences.values()):
+            if sequence.aborting:
+                self._end(sequence, EndReason.ABORT, None)
 
     def step(
         self,

@@ -55,7 +55,7 @@ class SimulatedEngine:
         self._stepper.let_in = self._let_in
         self._stepper.began = self._note_begun
         self._snapshots = Snapshots(self.replica, self.info, self._stepper)
-        self.faults.on_change = self._stepper.wake
+        self.faults.on_change = self._faults_changed
         self._loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -127,7 +127,7 @@ class SimulatedEngine:
             self._live.end(sequence.live, FinishReason.ABORT)
         now_ms = self._clock.now_ms()
         for sequence in self._delivery.of(aborted):
-            self._delivery.abort(sequence, now_ms)
+            self._delivery.abort(sequence, now_ms, at_once=self.faults.stalls)
         self._stepper.wake()
 
     def load(self) -> Load:
@@ -142,6 +142,12 @@ class SimulatedEngine:
     def flush_cache(self) -> bool:
         """Forget cached prefixes, unless something runs or waits."""
         return not len(self._live) and self.replica.flush_cache()
+
+    def _faults_changed(self) -> None:
+        """The step in flight may stand still now: who is to leave with it does not wait for it."""
+        if self.faults.stalls:
+            self._delivery.end_aborted()
+        self._stepper.wake()
 
     def _let_in(self, sequence: SimulatedSequence, due_ms: float) -> None:
         """From the front end into the queue."""
