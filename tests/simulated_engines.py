@@ -22,9 +22,9 @@ class Engines:
     def __init__(self) -> None:
         self.started: list[SimulatedEngine] = []
 
-    async def start(self, **flags: Any) -> SimulatedEngine:
+    async def start(self, *, speed: float = SPEED, **flags: Any) -> SimulatedEngine:
         """One with these flags."""
-        settings = SimulatedSettings(flags=SchedulerFlags(**flags), speed=SPEED)
+        settings = SimulatedSettings(flags=SchedulerFlags(**flags), speed=speed)
         engine = SimulatedEngine(settings)
         self.started.append(engine)
         await engine.start()

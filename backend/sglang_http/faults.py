@@ -27,6 +27,9 @@ FaultKind = Literal[
 REPLICA_KINDS = frozenset({"stall", "slow"})
 """What the whole replica can show, from its arming until it is cleared."""
 
+FACTOR_MAX = 1000.0
+"""How much slower, or faster, all faults together make a replica."""
+
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One way to fail, for the next `count` requests, or with `scope` "replica" for all of them.
@@ -55,7 +58,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     rid_prefix: str = ""
     """Only requests whose rid begins so."""
     scope: Literal["request", "replica"] = "request"
-    factor: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 2.0
+    factor: Annotated[float, msgspec.Meta(ge=1 / FACTOR_MAX, le=FACTOR_MAX)] = 2.0
     amount: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)] = 1
 
     def __post_init__(self) -> None:
@@ -103,8 +106,9 @@ class FaultPlan:
 
     @property
     def slowness(self) -> float:
-        """How many times as long every step takes."""
-        return prod(fault.factor for fault in self.replica if fault.kind == "slow")
+        """How many times as long every step takes: all factors together, within what one may be."""
+        product = prod(fault.factor for fault in self.replica if fault.kind == "slow")
+        return min(max(product, 1 / FACTOR_MAX), FACTOR_MAX)
 
     def take(self, rid: str) -> Fault | None:
         """The fault that this request shows, used up by it; None mostly."""

@@ -24,6 +24,15 @@ class Clock:
         ago_ms = (self.now_ms() - at_ms) / self.speed
         return time.time_ns() - int(ago_ms * 1e6)
 
+    async def until_or(self, at_ms: float, event: asyncio.Event) -> bool:
+        """Return then, or when `event` is set before. True: it was."""
+        try:
+            async with asyncio.timeout(max(0.0, (at_ms - self.now_ms()) / 1000 / self.speed)):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
     async def until(self, at_ms: float) -> None:
         """Return then, or a little later; at once where that has passed, but not without letting
         others run."""

@@ -147,7 +147,7 @@ class SimulatedEngine:
         """The step in flight may stand still now: who is to leave with it does not wait for it."""
         if self.faults.stalls:
             self._delivery.end_aborted()
-        self._stepper.wake()
+        self._stepper.faults_changed()
 
     def _let_in(self, sequence: SimulatedSequence, due_ms: float) -> None:
         """From the front end into the queue."""

@@ -40,6 +40,7 @@ class Stepper:
         self._faults = faults
         self._ended = ended
         self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
         self._lags: deque[tuple[float, float]] = deque()
         self._token_ms = 0.0
         self._decoding = False
@@ -58,6 +59,11 @@ class Stepper:
     def wake(self) -> None:
         """Something arrived, left or changed."""
         self._wake.set()
+
+    def faults_changed(self) -> None:
+        """They were armed, or cleared: the step in flight goes on at the pace that they set."""
+        self._changed.set()
+        self.wake()
 
     @property
     def lag_ms(self) -> float:
@@ -83,9 +89,8 @@ class Stepper:
 
     async def _finish(self, step: Step, at_ms: float) -> float:
         """Wait for the step's end and tell what came of it. Returns when that was."""
-        took_ms = step.duration_ms * self._faults.slowness
-        due_ms = at_ms + took_ms
-        await self._clock.until(due_ms)
+        due_ms = await self._pass(step.duration_ms, at_ms)
+        took_ms = due_ms - at_ms
         while self._faults.stalls:
             self._wake.clear()
             await self._wake.wait()
@@ -97,6 +102,20 @@ class Stepper:
         self._note_gap(step, due_ms)
         self._ended(end.generated, end.ended, due_ms)
         return due_ms
+
+    async def _pass(self, duration_ms: float, at_ms: float) -> float:
+        """Let the step's time pass, as slowly as is armed meanwhile; one that began at its own
+        pace keeps that. Returns when it was over."""
+        while (slowness := self._faults.slowness) != 1.0:
+            self._changed.clear()
+            due_ms = at_ms + duration_ms * slowness
+            if not await self._clock.until_or(due_ms, self._changed):
+                return due_ms
+            now_ms = min(max(at_ms, self._clock.now_ms()), due_ms)
+            duration_ms -= (now_ms - at_ms) / slowness
+            at_ms = now_ms
+        await self._clock.until(at_ms + duration_ms)
+        return at_ms + duration_ms
 
     def _admit(self, now_ms: float) -> None:
         while (due := self._arrivals.pop_until(now_ms)) is not None:

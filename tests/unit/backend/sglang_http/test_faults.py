@@ -21,3 +21,16 @@ def test_by_rid_and_without_end() -> None:
     assert [fault.kind for fault in plan.armed()] == ["stall"]
     plan.clear()
     assert plan.take("a1") is None
+
+
+def test_slowness_has_bounds() -> None:
+    """However many are armed, a step ends."""
+    plan = FaultPlan()
+    for factor, slowness in ((1000.0, 1000.0), (1000.0, 1000.0), (0.5, 1000.0)):
+        plan.add(Fault(kind="slow", scope="replica", factor=factor))
+        assert plan.slowness == slowness
+    plan.clear()
+    assert plan.slowness == 1.0
+    for _ in range(200):
+        plan.add(Fault(kind="slow", scope="replica", factor=0.001))
+    assert plan.slowness == 0.001

@@ -1,5 +1,6 @@
-"""A replica that stands still, and who does not wait for it."""
+"""A replica that stands still or all but does, and who does not wait for it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -51,3 +52,22 @@ async def test_it_was_about_to_leave(engines: Engines) -> None:
     engine.abort("running")
     engine.faults.add(STALL)
     assert engine.live_requests == 0
+
+
+async def test_slow_no_longer(engines: Engines) -> None:
+    """The step in flight goes on at its own pace once the fault is cleared, and keeps what it has
+    done: minutes are not waited out."""
+    engine = await engines.start(speed=1.0)
+    engine.faults.add(Fault(kind="slow", scope="replica", factor=1000.0))
+    sent = engine.submit(request("sent", max_tokens=3))
+    await until(lambda: engine.ledger.running == 1)
+    engine.faults.add(Fault(kind="slow", scope="replica", factor=0.5))
+    assert sent.completion_tokens == 0
+    engine.faults.clear()
+    loop = asyncio.get_running_loop()
+    cleared_s = loop.time()
+    assert await outcome(sent) == "length"
+    assert loop.time() - cleared_s < 1.0
+    moments = engine.load().scheduled
+    assert moments is not None
+    assert moments.prefill_busy_us < 1_000_000
