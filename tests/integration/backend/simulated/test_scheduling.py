@@ -118,17 +118,6 @@ async def test_stop_string(worker: WorkerClient) -> None:
     assert answer["usage"]["completion_tokens"] == 4
 
 
-async def test_slow_reader(worker: WorkerClient) -> None:
-    """A client that reads nothing holds up no other, and its request still ends."""
-    body = chat_body("slow", max_tokens=1500, rid="slow-reader", stream=True, ignore_eos=True)
-    async with worker.session.post("/v1/chat/completions", json=body) as response:
-        began = time.monotonic()
-        answers = await asyncio.gather(*[worker.chat(max_tokens=8) for _ in range(20)])
-        assert time.monotonic() - began < 5
-        assert {answer["usage"]["completion_tokens"] for answer in answers} == {8}
-        response.close()
-
-
 async def test_two_thousand_streams(simulated_process: WorkerProcess) -> None:
     """Two thousand streams at once all end whole, each with its own count in the ledger."""
     async with connected(simulated_process) as worker:
