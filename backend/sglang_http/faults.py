@@ -74,14 +74,17 @@ class FaultPlan:
         self._waiting: list[tuple[Fault, int | None]] = []
         self.replica: list[Fault] = []
         """What the whole replica shows."""
-        self.stale_until_s = 0.0
-        """Until when, on the monotonic clock, the load keeps its snapshot."""
+        self._stale: tuple[Fault, float] | None = None
+        """With the instant of the monotonic clock until which it holds."""
         self.on_change: Callable[[], None] = lambda: None
+        self.on_stale: Callable[[], None] = lambda: None
+        """Called when the load is to keep its present snapshot, in place of any older one."""
 
     def add(self, fault: Fault) -> None:
         """Arm it behind those armed before."""
         if fault.kind == "stale_load":
-            self.stale_until_s = time.monotonic() + fault.delay_ms / 1000
+            self._stale = (fault, time.monotonic() + fault.delay_ms / 1000)
+            self.on_stale()
         elif fault.scope == "replica":
             self.replica.append(fault)
         else:
@@ -92,12 +95,21 @@ class FaultPlan:
         """Disarm all of them."""
         self._waiting.clear()
         self.replica.clear()
-        self.stale_until_s = 0.0
+        self._stale = None
         self.on_change()
 
     def armed(self) -> list[Fault]:
-        """Faults that still wait for a request, and those of the whole replica."""
-        return [fault for fault, _ in self._waiting] + self.replica
+        """Faults that still wait for a request, and those of the whole replica that hold."""
+        stale = self.stale
+        loads = [] if stale is None else [stale]
+        return [fault for fault, _ in self._waiting] + self.replica + loads
+
+    @property
+    def stale(self) -> Fault | None:
+        """The fault by which the load keeps its snapshot, until its time is over."""
+        if self._stale is not None and time.monotonic() >= self._stale[1]:
+            self._stale = None
+        return None if self._stale is None else self._stale[0]
 
     @property
     def stalls(self) -> bool:

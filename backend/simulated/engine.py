@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Sequence
 
 from backend.sglang_http.engine import EngineInfo, GenerationRequest, Load, Message, Prompt
@@ -55,6 +54,7 @@ class SimulatedEngine:
         self._stepper.let_in = self._let_in
         self._stepper.began = self._note_begun
         self._snapshots = Snapshots(self.replica, self.info, self._stepper)
+        self.faults.on_stale = self._keep_load
         self.faults.on_change = self._faults_changed
         self._loop: asyncio.Task[None] | None = None
 
@@ -136,12 +136,15 @@ class SimulatedEngine:
 
     def published(self) -> Load:
         """The replica's last snapshot, or an older one where a fault keeps it."""
-        stale = time.monotonic() < self.faults.stale_until_s
-        return self._snapshots.published(self._delivery.stalled, keep=stale)
+        keep = self.faults.stale is not None
+        return self._snapshots.published(self._delivery.stalled, keep=keep)
 
     def flush_cache(self) -> bool:
         """Forget cached prefixes, unless something runs or waits."""
         return not len(self._live) and self.replica.flush_cache()
+
+    def _keep_load(self) -> None:
+        self._snapshots.keep(self._delivery.stalled)
 
     def _faults_changed(self) -> None:
         """The step in flight may stand still now: who is to leave with it does not wait for it."""

@@ -31,13 +31,17 @@ class Snapshots:
         return _with(self._told(self._replica.load()), stalled)
 
     def published(self, stalled: int, *, keep: bool) -> Load:
-        """The last one, or with `keep` the one that was told when that was first asked for."""
+        """The last one, or with `keep` the one that was kept. The first call without it drops
+        that."""
         self.look()
         if not keep:
             self._kept = None
-        elif self._kept is None:
-            self._kept = _with(self._published, stalled)
         return _with(self._published, stalled) if self._kept is None else self._kept
+
+    def keep(self, stalled: int) -> None:
+        """Keep the last one as it is now."""
+        self.look()
+        self._kept = _with(self._published, stalled)
 
     def _told(self, load: ReplicaLoad) -> Load:
         totals, stepper = self._replica.totals, self._stepper

@@ -1,5 +1,7 @@
 """Which request shows which fault."""
 
+import asyncio
+
 from backend.sglang_http.faults import Fault, FaultPlan
 
 
@@ -21,6 +23,25 @@ def test_by_rid_and_without_end() -> None:
     assert [fault.kind for fault in plan.armed()] == ["stall"]
     plan.clear()
     assert plan.take("a1") is None
+
+
+async def test_stale_load() -> None:
+    """It is listed while it holds, and one armed later holds in its place."""
+    plan, kept = FaultPlan(), []
+    plan.on_stale = lambda: kept.append(plan.stale)
+    first, second = (Fault(kind="stale_load", delay_ms=delay) for delay in (600_000, 20))
+    plan.add(first)
+    assert plan.armed() == [first]
+    plan.add(second)
+    assert kept == [first, second]
+    async with asyncio.timeout(20):
+        while plan.armed():  # noqa: ASYNC110 # time passes, and nobody tells
+            assert plan.armed() in ([second], [])
+            await asyncio.sleep(0.005)
+    assert plan.stale is None
+    plan.add(first)
+    plan.clear()
+    assert plan.armed() == []
 
 
 def test_slowness_has_bounds() -> None:

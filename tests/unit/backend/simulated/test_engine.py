@@ -137,3 +137,22 @@ async def test_a_stalled_one_looks_as_if_it_ran(engines: Engines) -> None:
     _, delta = await read(stalled)
     assert delta.usage.completion_tokens == 2
     assert engine.load().running == 0
+
+
+async def test_a_load_that_stands_still(engines: Engines) -> None:
+    """It is the one that was published when the fault was armed, asked for or not; one armed later
+    keeps that of its own time."""
+    engine = await engines.start()
+    stale = Fault(kind="stale_load", delay_ms=600_000)
+    engine.faults.add(stale)
+    running = engine.submit(request("running", max_tokens=4000))
+    await until(lambda: engine.load().running == 1)
+    await started(running, 50)
+    assert engine.published().running == 0
+    engine.faults.add(stale)
+    assert engine.published().running == 1
+    engine.abort("running")
+    await until(lambda: engine.load().running == 0)
+    assert engine.published().running == 1
+    engine.faults.add(stale)
+    assert engine.published().running == 0
