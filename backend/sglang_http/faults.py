@@ -38,8 +38,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
       `after_tokens` tokens.
     - `die_midstream`: the connection is cut there, without an end.
     - `stall`: no token comes after them until the request is aborted. Of a replica: no step ends.
-    - `slow`: each token after them takes `delay_ms` longer. Of a replica: every step takes `factor`
-      times as long.
+    - `slow`: each token after them comes at least `delay_ms` after the one before. Of a replica:
+      every step takes `factor` times as long.
     - `error_500`: HTTP 500 instead of an answer; nothing is generated.
     - `error_event`: an error event in the 200 stream after them (HTTP 500 without a stream).
     - `queue_full`: refused as by a full queue (503, or in a stream 200 and an error event).

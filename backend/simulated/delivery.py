@@ -28,8 +28,8 @@ class Delivery:
         self._sequences: dict[int, SimulatedSequence] = {}
         self.waiting: dict[SimulatedRequest, SimulatedSequence] = {}
         """Those that wait for a place in the batch, or for another one."""
-        self.stalled = 0
-        """How many a fault has taken out of the batch that still look as if they ran."""
+        self.lingering: set[SimulatedSequence] = set()
+        """Those that have left the scheduler and that a fault lets look as if they ran."""
 
     def add(self, sequence: SimulatedSequence) -> None:
         """It entered the queue."""
@@ -92,6 +92,7 @@ class Delivery:
         self.waiting.pop(sequence.request, None)
         if sequence.held and not sequence.aborting:
             sequence.ending = (reason, None)
+            self.lingering.add(sequence)
         else:
             self._end(sequence, reason, None)
 
@@ -122,7 +123,7 @@ class Delivery:
         """It generates no more and does not end. Its memory is freed, unlike a real one's."""
         if not sequence.stalled:
             sequence.stalled = True
-            self.stalled += 1
+            self.lingering.add(sequence)
             self._leave(sequence, now_ms)
 
     def _let_out(self, sequence: SimulatedSequence, now_ms: float) -> None:
@@ -173,8 +174,7 @@ class Delivery:
         self.waiting.pop(sequence.request, None)
         if sequence.timer is not None:
             sequence.timer.cancel()
-        if sequence.stalled:
-            self.stalled -= 1
+        self.lingering.discard(sequence)
         live.generation.course.retractions = sequence.request.retractions
         self._live.pause(live)
         return True

@@ -132,19 +132,19 @@ class SimulatedEngine:
 
     def load(self) -> Load:
         """Now."""
-        return self._snapshots.live(self._delivery.stalled)
+        return self._snapshots.live(self._delivery.lingering)
 
     def published(self) -> Load:
         """The replica's last snapshot, or an older one where a fault keeps it."""
         keep = self.faults.stale is not None
-        return self._snapshots.published(self._delivery.stalled, keep=keep)
+        return self._snapshots.published(self._delivery.lingering, keep=keep)
 
     def flush_cache(self) -> bool:
         """Forget cached prefixes, unless something runs or waits."""
         return not len(self._live) and self.replica.flush_cache()
 
     def _keep_load(self) -> None:
-        self._snapshots.keep(self._delivery.stalled)
+        self._snapshots.keep(self._delivery.lingering)
 
     def _faults_changed(self) -> None:
         """The step in flight may stand still now: who is to leave with it does not wait for it."""

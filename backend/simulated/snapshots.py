@@ -1,11 +1,13 @@
 """The replica's load as HTTP tells it: live, and as it was last published."""
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 
 from backend.sglang_http.engine import EngineInfo, Load, Scheduled
 from backend.simulated.load import ReplicaLoad
 from backend.simulated.replica import Replica
+from backend.simulated.sequence import SimulatedSequence
 from backend.simulated.stepping import Stepper
 
 
@@ -26,22 +28,22 @@ class Snapshots:
             self._seen = self._replica.published
             self._published = self._told(self._seen)
 
-    def live(self, stalled: int) -> Load:
-        """Now, with so many that look as if they ran."""
-        return _with(self._told(self._replica.load()), stalled)
+    def live(self, lingering: Collection[SimulatedSequence]) -> Load:
+        """Now, with those that look as if they ran."""
+        return _with(self._told(self._replica.load()), lingering)
 
-    def published(self, stalled: int, *, keep: bool) -> Load:
+    def published(self, lingering: Collection[SimulatedSequence], *, keep: bool) -> Load:
         """The last one, or with `keep` the one that was kept. The first call without it drops
         that."""
         self.look()
         if not keep:
             self._kept = None
-        return _with(self._published, stalled) if self._kept is None else self._kept
+        return _with(self._published, lingering) if self._kept is None else self._kept
 
-    def keep(self, stalled: int) -> None:
+    def keep(self, lingering: Collection[SimulatedSequence]) -> None:
         """Keep the last one as it is now."""
         self.look()
-        self._kept = _with(self._published, stalled)
+        self._kept = _with(self._published, lingering)
 
     def _told(self, load: ReplicaLoad) -> Load:
         totals, stepper = self._replica.totals, self._stepper
@@ -72,7 +74,23 @@ class Snapshots:
         )
 
 
-def _with(load: Load, stalled: int) -> Load:
-    if not stalled:
+def _with(load: Load, lingering: Collection[SimulatedSequence]) -> Load:
+    """What they would hold is taken from what is cached, for there it mostly is, then from what is
+    free."""
+    scheduled = load.scheduled
+    if not lingering or scheduled is None:
         return load
-    return replace(load, running=load.running + stalled)
+    cached, free = load.cached_tokens or 0, scheduled.available_tokens
+    held = min(sum(each.live.held_tokens + each.held for each in lingering), cached + free)
+    from_cached = min(held, cached)
+    return replace(
+        load,
+        running=load.running + len(lingering),
+        used_tokens=load.used_tokens + held,
+        cached_tokens=cached - from_cached,
+        scheduled=replace(
+            scheduled,
+            active_tokens=scheduled.active_tokens + held,
+            available_tokens=free - (held - from_cached),
+        ),
+    )

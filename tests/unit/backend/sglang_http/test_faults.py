@@ -35,7 +35,7 @@ async def test_stale_load() -> None:
     plan.add(second)
     assert kept == [first, second]
     async with asyncio.timeout(20):
-        while plan.armed():  # noqa: ASYNC110 # time passes, and nobody tells
+        while plan.armed():
             assert plan.armed() in ([second], [])
             await asyncio.sleep(0.005)
     assert plan.stale is None

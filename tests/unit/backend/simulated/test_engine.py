@@ -133,10 +133,31 @@ async def test_a_stalled_one_looks_as_if_it_ran(engines: Engines) -> None:
     await started(stalled, 2)
     assert await outcome(engine.submit(request("other", max_tokens=20))) == "length"
     assert (engine.load().running, engine.published().running) == (1, 1)
+    # Its third token is kept back.
+    assert (engine.load().used_tokens, engine.published().used_tokens) == (13, 13)
     engine.abort("stalled")
     _, delta = await read(stalled)
     assert delta.usage.completion_tokens == 2
-    assert engine.load().running == 0
+    assert (engine.load().running, engine.load().used_tokens) == (0, 0)
+
+
+async def test_a_slow_one_runs_to_its_last_token(engines: Engines) -> None:
+    """The scheduler is through with it long before, and nobody can tell: it holds all its tokens,
+    and the pool is no larger for it."""
+    engine = await engines.start()
+    slow = Fault(kind="slow", delay_ms=600_000)
+    sent = engine.submit(request("slow", max_tokens=20, fault=slow))
+    await until(lambda: engine.replica.totals.generated_tokens == 20)
+    await until(lambda: not engine.replica.has_work)
+    assert sent.completion_tokens == 0
+    for load in (engine.load(), engine.published()):
+        assert (load.running, load.used_tokens) == (1, 30)
+        assert load.scheduled is not None
+        pool = load.used_tokens + (load.cached_tokens or 0) + load.scheduled.available_tokens
+        assert pool == engine.info.max_total_num_tokens
+    engine.abort("slow")
+    assert await outcome(sent) == "abort"
+    assert (engine.load().running, engine.load().used_tokens) == (0, 0)
 
 
 async def test_a_load_that_stands_still(engines: Engines) -> None:
