@@ -109,6 +109,11 @@ class LocalEngine:
         """Since the start."""
         return self._throughput.total
 
+    @property
+    def generating(self) -> bool:
+        """Whether something runs."""
+        return self.ledger.running > 0
+
     async def encode_chat(
         self, messages: Sequence[Message], *, continue_final: bool, enough: int | None = None
     ) -> Prompt:

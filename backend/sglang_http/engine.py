@@ -194,6 +194,10 @@ class Engine(Protocol):
         """Since the start."""
 
     @property
+    def generating(self) -> bool:
+        """Whether something runs of which more tokens are to come."""
+
+    @property
     def faults(self) -> FaultPlan | None:
         """Failures to show on command; None where this engine offers none."""
 

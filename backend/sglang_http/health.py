@@ -19,7 +19,7 @@ async def is_healthy(engine: Engine) -> bool:
         return False
     before, deadline = engine.tokens_generated, time.monotonic() + TIMEOUT_S
     rid = f"{HEALTH_RID_PREFIX}_{uuid.uuid4().hex}"
-    if not engine.load().running:
+    if not engine.generating:
         prompt = await engine.encode_text("0")
         sampling = Sampling(1, temperature=0.0)
         try:

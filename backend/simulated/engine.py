@@ -84,6 +84,11 @@ class SimulatedEngine:
         """Since the start."""
         return self._throughput.total
 
+    @property
+    def generating(self) -> bool:
+        """Whether a batch runs; what a fault has taken out of it does not."""
+        return self.replica.load().running > 0
+
     async def encode_chat(
         self, messages: Sequence[Message], *, continue_final: bool, enough: int | None = None
     ) -> Prompt:
