@@ -82,13 +82,15 @@ def welcome(document: Ready, *, ready_path: Path, log_folder: Path) -> str:
     where = "\n".join(f"  gateway  {url}/v1" for url in document.gateways)
     if document.hosted is not None:
         where += "\n" + _hosted_line(document, data_dir=ready_path.parent)
+    simulated = any(worker.engine == "simulated" for worker in document.workers)
+    served = ", ".join(document.models) + (" (simulated)" if simulated else "")
     if not document.tenants:
         hint = "  No key yet: weir tenant create, then weir key create (--no-seed was given)."
-        return f"\nWeir serves {', '.join(document.models)}.\n{where}\n\n{hint}\n"
+        return f"\nWeir serves {served}.\n{where}\n\n{hint}\n"
     tenant_id, keys = next(iter(document.tenants.items()))
     key, url, model = keys[RequestClass.INTERACTIVE], document.gateways[0], document.models[0]
     return f"""
-Weir serves {", ".join(document.models)}.
+Weir serves {served}.
 {where}
   logs     {log_folder}
   secrets  {ready_path}: every key; the admin's token is users.admin.token

@@ -121,7 +121,8 @@ def _witness_routes(engine: Engine, metrics: Metrics) -> list[HTTPRouteHandler]:
 
     @get("/weir/ledger")
     async def ledger(since: FromQuery[int] = 0) -> Response[bytes]:
-        return _json(engine.ledger.page(since))
+        page = engine.ledger.page(since)
+        return _json(msgspec.structs.replace(page, weir_engine=engine.info.name))
 
     return [ready, health, prometheus, ledger]
 

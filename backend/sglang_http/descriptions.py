@@ -126,9 +126,9 @@ def loads(engine: Engine) -> Loads:
 
 
 def loads_text(engine: Engine) -> bytes:
-    """The same as Prometheus text."""
+    """The same as Prometheus text. A comment, which no parser reads, names the engine."""
     rank = msgspec.to_builtins(_rank(engine, engine.published()))
-    lines: list[str] = []
+    lines = [f"# weir_engine {engine.info.name}"]
     for name, value in rank.items():
         if name == "dp_rank" or isinstance(value, list) or value is None:
             continue

@@ -13,8 +13,6 @@ from backend.sglang_http.generation import FinishReason, Usage
 
 ENTRIES_MAX = 200_000
 PAGE_MAX = 10_000
-HEALTH_RID_PREFIX = "HEALTH_CHECK"
-"""So begins the id of what `/health` generates."""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -49,6 +47,8 @@ class LedgerPage(msgspec.Struct, frozen=True):
     oldest: int
     running: int
     running_peak: int
+    weir_engine: str = ""
+    """The name of the engine that ran them: whether all this is simulated."""
 
 
 class LedgerTotals(msgspec.Struct):
@@ -93,9 +93,9 @@ class Ledger:
         first_token_ms: int | None = None,
         priority: int | None = None,
         retractions: int = 0,
+        health: bool = False,
     ) -> None:
         """A sequence ended; `reason` None where the engine broke."""
-        health = rid.startswith(HEALTH_RID_PREFIX)
         self._count += 1
         self._entries.append(
             LedgerEntry(

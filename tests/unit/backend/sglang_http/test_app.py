@@ -1,6 +1,7 @@
 """The HTTP application over an engine that has not come up."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from litestar.testing import AsyncTestClient
@@ -28,6 +29,21 @@ async def test_not_ready() -> None:
         await engine.start()
         assert (await client.get("/ready")).status_code == 200
         await engine.stop()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/loads", "/v1/loads?format=prometheus", "/metrics", "/server_info", "/model_info"),
+        *("/v1/models", "/weir/ledger"),
+    ],
+)
+async def test_what_shows_figures_names_the_engine(path: str) -> None:
+    """Whoever reads them sees that they are simulated, also where the model has another name."""
+    engine = SimulatedEngine(SimulatedSettings(model="m"))
+    engine.info = replace(engine.info, model_path="p", description="d")
+    async with AsyncTestClient(create_app(engine)) as client:
+        assert "simulated" in (await client.get(path)).text
 
 
 async def test_unexpected_failure_says_nothing(
