@@ -13,6 +13,7 @@ import msgspec
 
 from backend.command import backend
 from backend.embedded import DataDir, Launch, free_port
+from backend.simulated.command import replica_settings, simulated
 from backend.supervisor import AFTER_TEN_SECONDS, Rank, Service
 from gateway.dev_children import answers, inherited_environment
 from gateway.domain.tenant import EngineKind, Model, Worker
@@ -24,6 +25,8 @@ MAX_OUTPUT_TOKENS = 2048
 """Or a quarter of the context, where that is more."""
 DEFAULT_OUTPUT_TOKENS = 256
 ASK_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 180.0
+"""Beyond the start-up that a simulated worker was asked for."""
 STARTED_ENGINES = ("local", "simulated")
 OWN_FLAGS = ("host", "port", "model", "replicas")
 """Of `weir backend`: what `weir dev` itself decides."""
@@ -96,6 +99,14 @@ def check_worker_flags(engine: str, text: str) -> tuple[str, ...]:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise click.BadParameter(f"--{name} is weir dev's to set", param_hint=hint)
     return tuple(flags)
+
+
+def start_up_s(name: str, flags: tuple[str, ...]) -> float:
+    """How long such a worker is told to take before it serves; 0 where it just starts."""
+    if name != "simulated":
+        return 0.0
+    settings = replica_settings(simulated.make_context(name, list(flags)).params, 0)
+    return settings.start_up_ms / 1000 / settings.speed
 
 
 def started_engines(
@@ -192,7 +203,7 @@ def worker_service(
         launch,
         answers(port, "/ready"),
         pauses=AFTER_TEN_SECONDS,
-        ready_timeout_s=180.0,
+        ready_timeout_s=READY_TIMEOUT_S + start_up_s(name, flags),
     )
 
 

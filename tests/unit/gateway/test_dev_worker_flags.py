@@ -1,9 +1,13 @@
 """`weir dev --worker-flags`: what its workers are started with."""
 
+from pathlib import Path
+
 import click
 import pytest
 
-from gateway.dev_engines import check_worker_flags
+from backend.embedded import DataDir
+from backend.simulated.startup import realistic_start_up_ms
+from gateway.dev_engines import check_worker_flags, started_engines
 
 
 def test_flags_of_the_engine_are_taken() -> None:
@@ -14,6 +18,22 @@ def test_flags_of_the_engine_are_taken() -> None:
     )
     assert check_worker_flags("local", "--threads 2") == ("--threads", "2")
     assert check_worker_flags("local", "") == ()
+
+
+def test_a_worker_is_waited_for_as_long_as_it_was_told_to_take(tmp_path: Path) -> None:
+    """Its start-up at its speed, over the time that any worker is given."""
+
+    def waited_s(name: str, *flags: str) -> float:
+        folder = DataDir(tmp_path, launcher_fd=-1, servers_fd=-1)
+        engines = started_engines(name, 1, folder, avoid=frozenset(), flags=flags)
+        assert engines[0].service is not None
+        return engines[0].service.ready_timeout_s
+
+    plain_s = waited_s("simulated")
+    assert waited_s("local", "--threads", "2") == plain_s
+    assert waited_s("simulated", "--start-up", "600000", "--speed", "2") == plain_s + 300
+    drawn_s = realistic_start_up_ms(7) / 1000
+    assert waited_s("simulated", "--start-up", "realistic", "--seed", "7") == plain_s + drawn_s
 
 
 @pytest.mark.parametrize(
