@@ -71,6 +71,8 @@ class GenerationRequest:
     priority: int | None = None
     fault: Fault | None = None
     """A failure to show while running it."""
+    health: bool = False
+    """The worker asks itself, for `/health`; no total counts it."""
     arrived_s: float = field(default_factory=time.monotonic)
     """When its HTTP request arrived, on the monotonic clock."""
 

@@ -5,9 +5,10 @@ import time
 import uuid
 
 from backend.sglang_http.engine import Engine, GenerationRequest, Sampling
-from backend.sglang_http.ledger import HEALTH_RID_PREFIX
 from backend.sglang_http.refusals import Refused
 
+RID_PREFIX = "HEALTH_CHECK"
+"""So SGLang calls them. A client may call its own so, too."""
 POLL_S = 1.0
 TIMEOUT_S = 20.0
 
@@ -18,12 +19,12 @@ async def is_healthy(engine: Engine) -> bool:
     if not engine.ready or engine.draining:
         return False
     before, deadline = engine.tokens_generated, time.monotonic() + TIMEOUT_S
-    rid = f"{HEALTH_RID_PREFIX}_{uuid.uuid4().hex}"
+    rid = f"{RID_PREFIX}_{uuid.uuid4().hex}"
     if not engine.generating:
         prompt = await engine.encode_text("0")
         sampling = Sampling(1, temperature=0.0)
         try:
-            engine.submit(GenerationRequest(rid, prompt, sampling, stream=False))
+            engine.submit(GenerationRequest(rid, prompt, sampling, stream=False, health=True))
         except Refused:
             return False
     while time.monotonic() < deadline:

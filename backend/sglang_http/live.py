@@ -7,7 +7,7 @@ from time import time_ns
 from backend.sglang_http.engine import GenerationRequest
 from backend.sglang_http.generation import Finish, FinishReason, Generation, Usage
 from backend.sglang_http.latencies import Latencies
-from backend.sglang_http.ledger import HEALTH_RID_PREFIX, Ledger
+from backend.sglang_http.ledger import Ledger
 from backend.sglang_http.refusals import EngineFailure, Refused
 from backend.sglang_http.stopping import StopScanner
 
@@ -119,7 +119,7 @@ class LiveSequences:
     def _forget(self, sequence: LiveSequence, usage: Usage, reason: FinishReason | None) -> None:
         del self._by_rid[sequence.request.rid]
         course = sequence.generation.course
-        if not sequence.request.rid.startswith(HEALTH_RID_PREFIX):
+        if not sequence.request.health:
             self._latencies.note(course)
         self._ledger.record(
             sequence.request.rid,
@@ -131,6 +131,7 @@ class LiveSequences:
             first_token_ms=_ms(course.first_token_ns),
             priority=sequence.request.priority,
             retractions=course.retractions,
+            health=sequence.request.health,
         )
 
 

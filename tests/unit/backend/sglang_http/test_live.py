@@ -64,11 +64,12 @@ def test_usage_at_the_end() -> None:
 
 
 def test_what_an_entry_tells() -> None:
-    """Its course, its priority, and whether the worker asked itself, which no total counts."""
+    """Its course, its priority, and whether the worker asked itself, which no total counts: a
+    client that calls its own request so does not slip through."""
     ledger = Ledger()
     live = LiveSequences(ledger)
-    for rid in ("HEALTH_CHECK_1", "r"):
-        sequence = live.add(replace(request(rid), priority=7))
+    for rid, asked_itself in (("HEALTH_CHECK_1", True), ("HEALTH_CHECK_2", False)):
+        sequence = live.add(replace(request(rid), priority=7, health=asked_itself))
         live.start(sequence, at_ns=3_000_000)
         sequence.generation.course.retractions = 2
         sequence.generation.push("text", 1)
