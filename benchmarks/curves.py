@@ -67,8 +67,8 @@ LOADS = {
             "weir-1": (5.0, 6.0, 6.5, 7.5),
             "weir-4": (4.5, 5.25, 6.0, 7.0),
         },
-        duration_s=500.0,
-        warmup_s=200.0,
+        duration_s=400.0,
+        warmup_s=150.0,
         speed=1.0,
     ),
     "mooncake": Load(
@@ -84,13 +84,13 @@ LOADS = {
             "weir-1": (0.3, 0.45, 0.6, 0.75),
             "weir-4": (0.3, 0.45, 0.6),
         },
-        duration_s=600.0,
+        duration_s=450.0,
         warmup_s=100.0,
         speed=2.0,
     ),
 }
 SYSTEMS = {
-    "direct-1": System(replicas=1, gateways=0, speed=4.0, stream_interval=1),
+    "direct-1": System(replicas=1, gateways=0, speed=3.0, stream_interval=1),
     "weir-1": System(replicas=1, gateways=2, speed=3.0, stream_interval=4),
     "weir-4": System(replicas=4, gateways=2, speed=1.5, stream_interval=8),
 }

@@ -67,22 +67,12 @@ def _goodput(panel: Axes, sweep: Sweep, output_goal: float | None) -> None:
     points, knee = sweep.points, sweep.knee
     offered = _means(points, lambda s: s.load.offered_rps)
     panel.set_title("Goodput, throughput and the knee")
-    panel.plot(
-        offered,
-        _means(points, lambda s: s.load.achieved_rps),
-        color=BLUE,
-        marker="o",
-        markersize=4,
-        label="achieved (rps)",
+    served = (
+        (_means(points, lambda s: s.load.achieved_rps), BLUE, "o", "achieved (rps)"),
+        (_means(points, lambda s: s.all.goodput.goodput_rps), GREEN, "s", "goodput (rps)"),
     )
-    panel.plot(
-        offered,
-        _means(points, lambda s: s.all.goodput.goodput_rps),
-        color=GREEN,
-        marker="s",
-        markersize=4,
-        label="goodput (rps)",
-    )
+    for values, color, marker, label in served:
+        panel.plot(offered, values, color=color, marker=marker, markersize=4, label=label)
     most = max(offered)
     panel.plot([0, most], [0, most], color=GREY, linestyle=":", linewidth=1, label="offered")
     panel.plot(

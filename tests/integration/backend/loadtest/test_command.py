@@ -132,7 +132,7 @@ def test_ctrl_c_breaks_into_a_virtual_run() -> None:
         (("--rate", "4", "--duration", "9", "--data-dir", "nowhere"), 2, "is not there"),
         ((*VIRTUAL, "--rate", "4", "--duration", "9", "--warmup", "9"), 2, "leaves nothing"),
         (("--url", "http://127.0.0.1:9", "--rate", "4", "--duration", "9"), 1, "127.0.0.1:9"),
-        (("--url", "nonsense", "--rate", "4", "--duration", "9"), 2, "nonsense"),
+        (("--url", "nonsense", "--rate", "4", "--duration", "9"), 2, "not the URL"),
     ],
 )
 def test_what_cannot_run_says_why_in_one_line(
