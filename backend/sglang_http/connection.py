@@ -37,6 +37,10 @@ class Connection:
         """Whether more can be written now without waiting."""
         return not (self.flow.write_paused or self.transport.is_closing())
 
+    def close(self) -> None:
+        """Close it once what is written has gone out, in the middle of an answer too."""
+        self.transport.close()
+
     def reset(self) -> None:
         """Close it with RST, as a host does that has lost its memory of it."""
         raw = cast("socket.socket", self.transport.get_extra_info("socket"))

@@ -73,6 +73,7 @@ async def serve(workers: Sequence[Worker], *, grace_ms: int) -> None:
     Raises EngineUnavailable where an engine does not come up.
     """
     _raise_file_limit()
+    logging.getLogger("uvicorn.error").addFilter(_tells_news)
     loop = asyncio.get_running_loop()
     asked, hurry = asyncio.Event(), asyncio.Event()
 
@@ -114,12 +115,14 @@ async def _serve_one(
         engine.draining = True
         await _drain(engine, grace_ms, hurry)
     finally:
-        server.force_exit = hurry.is_set()
-        server.should_exit = True
         starting.cancel()
         ending.cancel()
-        await asyncio.gather(serving, starting, ending, return_exceptions=True)
+        await asyncio.gather(starting, ending, return_exceptions=True)
+        # First, so that what still runs ends as aborted, and is not cut.
         await engine.stop()
+        server.force_exit = hurry.is_set()
+        server.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
 
 
 async def _drain(engine: Engine, grace_ms: int, hurry: asyncio.Event) -> None:
@@ -135,7 +138,8 @@ def _config(engine: Engine) -> uvicorn.Config:
         create_app(engine),
         http=WorkerProtocol,
         ws="none",
-        lifespan="on",
+        # Nothing here has one, and a hurried end would leave it waiting.
+        lifespan="off",
         access_log=False,
         log_level="warning",
         backlog=CONNECTION_BACKLOG,
@@ -143,6 +147,12 @@ def _config(engine: Engine) -> uvicorn.Config:
         timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
     )
+
+
+def _tells_news(record: logging.LogRecord) -> bool:
+    """Not that an answer was cut off by the end of the process, which was asked for."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -141,10 +141,16 @@ class Endpoint:
             else:
                 await _send_whole(send, running)
         except ConnectionCut as cut:
-            # Returning without the last body message makes the server close the connection.
-            if cut.reset and connection is not None:
+            running.abandon()
+            leave.cancel()
+            if connection is None:
+                return
+            if cut.reset:
                 connection.reset()
-            return
+            else:
+                connection.close()
+            # The server complains of an answer left unfinished while its connection is there.
+            await _departure(receive)
         finally:
             leave.cancel()
             running.abandon()
@@ -183,11 +189,16 @@ async def _read_body(receive: Receive) -> bytes:
 async def _watch(receive: Receive, running: Running, arrived_s: float, poll_s: float) -> None:
     """Stop the sequences once the client's leave is noticed: at once, or at the next poll since
     its request arrived."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await _departure(receive)
     if poll_s:
         await asyncio.sleep(poll_s - (time.monotonic() - arrived_s) % poll_s)
     running.abandon()
+
+
+async def _departure(receive: Receive) -> None:
+    """Return once the connection is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _send_stream(send: Send, running: Running, connection: Connection | None) -> None:

@@ -10,7 +10,9 @@ import time
 import urllib.parse
 
 import aiohttp
+import pytest
 from worker_process import (
+    WorkerClient,
     WorkerProcess,
     chat_body,
     connected,
@@ -128,16 +130,50 @@ async def test_replicas_share_nothing_but_the_process() -> None:
                 assert len(await client.ledger(0)) == 1
 
 
-async def test_grace_time_ends() -> None:
-    """A stream that goes on beyond the grace time is cut, and the exit status is still 0."""
-    with running_worker("simulated", "--grace-ms", "1000") as worker:
+async def health_status(client: WorkerClient) -> int:
+    """What /health answers."""
+    async with client.session.get("/health") as response:
+        return response.status
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+async def test_an_end_that_waits_no_longer(signals: int) -> None:
+    """What goes on beyond the grace time, or when a second signal comes, is aborted; the exit
+    status is 0, and nothing is said of it."""
+    grace_ms = "1000" if signals == 1 else "60000"
+    with running_worker("simulated", "--grace-ms", grace_ms) as worker:
         async with connected(worker) as client:
             running = asyncio.create_task(client.chat_stream(max_tokens=8000, ignore_eos=True))
+            asked = asyncio.create_task(health_status(client))
             await client.eventually_load(num_running_reqs=1)
             worker.process.send_signal(signal.SIGTERM)
+            if signals == 2:
+                while await health_status(client) != 503:
+                    pass
+                worker.process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(worker.process.wait, 10) == 0
             streamed = await running
+            await asyncio.gather(asked, return_exceptions=True)
         assert streamed.finish_reason in {None, "abort"}
+        assert worker.process.stderr is not None
+        assert worker.process.stderr.read() == ""
+
+
+async def test_a_cut_answer_is_no_complaint() -> None:
+    """A fault that was asked for is not in the log, where only surprises are looked for."""
+    with running_worker("simulated") as worker:
+        async with connected(worker) as client:
+            for kind in ("die_midstream", "reset"):
+                await client.post("/weir/faults", {"kind": kind, "after_tokens": 3})
+                streamed = await client.chat_stream(max_tokens=20)
+                assert not streamed.complete
+                await client.post("/weir/faults", {"kind": kind, "after_tokens": 3})
+                with pytest.raises(aiohttp.ClientPayloadError):
+                    await client.post("/v1/chat/completions", chat_body("whole"))
+        worker.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(worker.process.wait, 10) == 0
+        assert worker.process.stderr is not None
+        assert worker.process.stderr.read() == ""
 
 
 def test_port_in_use() -> None:
