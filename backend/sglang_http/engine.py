@@ -112,6 +112,8 @@ class EngineInfo:
     """Whether answers say how much of a prompt was cached."""
     leave_poll_s: float = 0.0
     """A client that waits for a whole answer is seen to have left so often; 0 is at once."""
+    clock_speed: float = 1.0
+    """Its seconds in a real one."""
     knows_ids: bool = False
     """Whether it knows its output's token ids, without which there is no `/generate`."""
 

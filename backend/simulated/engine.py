@@ -215,5 +215,6 @@ def _info(settings: SimulatedSettings) -> EngineInfo:
         settings=settings.shown(),
         reports_cache=settings.reports_cache,
         leave_poll_s=LEAVE_POLL_S,
+        clock_speed=settings.speed,
         knows_ids=True,
     )
