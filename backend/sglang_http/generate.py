@@ -52,7 +52,7 @@ async def plan_generate(body: GenerateBody, engine: Engine) -> Plan:
     """Plan it. Raises Refused."""
     sampling = _read_sampling(body.sampling_params)
     try:
-        refuse_unsupported(body, frozenset())
+        refuse_unsupported(body, frozenset({"input_ids"}))
         refuse_unsupported(sampling, engine.info.honours)
         prompts, listed = await _prompts(body, engine)
         asked = sampling.max_new_tokens

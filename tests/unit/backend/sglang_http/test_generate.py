@@ -65,6 +65,11 @@ async def test_what_sglang_does_not_know_is_ignored() -> None:
     )
 
 
+async def test_token_ids_are_a_prompt() -> None:
+    """Here, and not in a chat."""
+    assert (await planned(text=None, input_ids=[5, 6])).prompt.tokens == (5, 6)
+
+
 @pytest.mark.parametrize("field", ["text", "input_ids"])
 async def test_no_prompt_at_all(field: str) -> None:
     """An empty list is a 400 in this endpoint's shape."""
