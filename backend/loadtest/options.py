@@ -1,6 +1,5 @@
 """The options of `weir loadtest`, each read and checked by itself."""
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +13,7 @@ from backend.loadtest.measure import GoodputTargets
 from backend.loadtest.prefix_templates import PrefixTemplates
 from backend.loadtest.workload_spec import Format
 from backend.simulated.profiles import PROFILES
-from backend.simulated.scheduler_options import read_scheduler_flags
+from backend.simulated.scheduler_options import Finite, read_scheduler_flags
 
 TARGET_NAMES = {"ttft": "ttft_ms", "tpot": "tpot_ms", "under": "prompt_tokens_under"}
 RATE_MAX = 100_000.0
@@ -77,21 +76,8 @@ def read_limits(text: str) -> Mapping[str, Any]:
     return found
 
 
-class _Number(click.FloatRange):
-    """A range that holds neither NaN nor infinity; click's own lets NaN pass."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The number; a click error names the option."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value} is no number that could be meant.", param, ctx)
-        return found
-
-
-RATE = _Number(0, RATE_MAX, min_open=True)
-SECONDS = _Number(0, 864_000, min_open=True)
+RATE = Finite(0, RATE_MAX, min_open=True)
+SECONDS = Finite(0, 864_000, min_open=True)
 _TARGET = (
     click.option("--url", help="An OpenAI-compatible server or a bare worker."),
     click.option("--api-key", envvar="WEIR_LOADTEST_API_KEY", help="Of --url."),
@@ -118,7 +104,7 @@ _TARGET = (
     ),
     click.option(
         "--speed",
-        type=_Number(0, 1000, min_open=True),
+        type=Finite(0, 1000, min_open=True),
         help="The target's milliseconds per real one.  [default: what the target says, or 1]",
     ),
     click.option(
@@ -155,11 +141,11 @@ _WORKLOAD = (
     click.option(
         "--warmup",
         "warmup_s",
-        type=_Number(0, 864_000),
+        type=Finite(0, 864_000),
         help="Seconds at the start that are not measured.  [default: a fifth of the "
         "schedule, at most 60]",
     ),
-    click.option("--start", "start_s", type=_Number(0), default=0.0, help="In the trace."),
+    click.option("--start", "start_s", type=Finite(0), default=0.0, help="In the trace."),
     click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True),
     click.option(
         "--suffix-lengths",
@@ -178,7 +164,7 @@ _WORKLOAD = (
         help="gamma:CV or onoff:FACTOR,ON_S,OFF_S.",
     ),
     click.option("--tenants", type=click.IntRange(min=1), help="How many."),
-    click.option("--batch-share", type=_Number(0, 1), help="Of the requests, 0 to 1."),
+    click.option("--batch-share", type=Finite(0, 1), help="Of the requests, 0 to 1."),
     click.option("--max-input-tokens", type=click.IntRange(min=1), help="Longest prompt sent."),
     click.option(
         "--keep-gaps/--poisson-gaps",
