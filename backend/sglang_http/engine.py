@@ -151,7 +151,7 @@ class Scheduled:
     """Further counters of `/metrics`: name without prefix and its value."""
     gauges: Mapping[str, float] = field(default_factory=dict)
     lag_ms: float = 0.0
-    """How late its steps end, where it is simulated: the most of the last seconds."""
+    """How late its steps end, where it is simulated: the 95th percentile of the last seconds."""
 
 
 @dataclass(frozen=True, slots=True)

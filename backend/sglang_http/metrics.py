@@ -92,7 +92,7 @@ class Metrics(Collector):
             yield self._gauge(f"sglang:{name}", "As SGLang's.", value)
         for name, value in scheduled.counters.items():
             yield self._counter(f"sglang:{name}", "As SGLang's.", value)
-        text = "By how many real milliseconds the latest of the last seconds' steps was late."
+        text = "By how many real milliseconds 95 % of the last seconds' steps were late at most."
         yield self._gauge("weir_simulated_step_lag_ms", text, scheduled.lag_ms)
 
     def _counters(self) -> Iterator[Metric]:

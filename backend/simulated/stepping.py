@@ -16,6 +16,7 @@ from backend.simulated.step import Step
 BEHIND_MS_MAX = 200.0
 """Real milliseconds. A process that was held up for longer does not make up for the rest."""
 LAG_WINDOW_S = 5.0
+LAGS_MAX = 20_000
 
 StepEnded = Callable[
     [list[SimulatedRequest], list[tuple[SimulatedRequest, EndReason]], float], None
@@ -41,7 +42,7 @@ class Stepper:
         self._ended = ended
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
-        self._lags: deque[tuple[float, float]] = deque()
+        self._lags: deque[tuple[float, float]] = deque(maxlen=LAGS_MAX)
         self._token_ms = 0.0
         self._decoding = False
         self.let_in: Callable[[SimulatedSequence, float], None] = lambda sequence, due_ms: None
@@ -67,9 +68,11 @@ class Stepper:
 
     @property
     def lag_ms(self) -> float:
-        """By how much, in real milliseconds, the latest of the last seconds' steps was late."""
+        """By how much, in real milliseconds, the latest of the last seconds' steps was late, one
+        in twenty left out: a step that is late delays nobody but its own readers."""
         self._forget()
-        return max((lag for _, lag in self._lags), default=0.0)
+        late_ms = sorted(lag for _, lag in self._lags)
+        return late_ms[(len(late_ms) - 1) * 19 // 20] if late_ms else 0.0
 
     async def run(self) -> None:
         """Step for ever."""
@@ -152,9 +155,7 @@ class Stepper:
         """Note how late this is. Returns the step's end, later where there is too much to make
         up for."""
         behind_ms = (self._clock.now_ms() - due_ms) / self._clock.speed
-        if self._lags and self._lags[-1][1] <= behind_ms:
-            self._lags.pop()
-        self._lags.append((time.monotonic(), behind_ms))
+        self._lags.append((time.monotonic(), max(0.0, behind_ms)))
         self._forget()
         return due_ms + max(0.0, behind_ms - BEHIND_MS_MAX) * self._clock.speed
 
