@@ -5,7 +5,7 @@ VENV_SGLANG := .venv-sglang
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup setup-test run test test-unit test-sglang test-console fuzz lint types imports lock clean
+.PHONY: help setup setup-test run test test-unit test-sglang test-fleet test-console fuzz bench lint types imports lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,11 +51,19 @@ test-unit: setup-test ## the tests that need no server
 test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang, on this CPU (2 GB the first time)
 	WEIR_SGLANG_VENV=$(VENV_SGLANG) $(BIN)/python -m pytest tests/sglang
 
+test-fleet: setup-test ## simulated replicas and the load test, in real time and against measured points
+	$(BIN)/python -m pytest tests/fleet
+
 test-console: setup-test ## what needs Node: OpenAI's Node SDK
 	$(BIN)/python -m pytest tests/console
 
 fuzz: setup-test ## 20,000 seeded requests, made from the OpenAPI document and from real ones
 	$(BIN)/python -m pytest tests/fuzz
+
+bench: setup-test ## the long benchmarks; TRACES=folder of traces (benchmarks/data/README.md)
+	PYTHONPATH=. $(BIN)/python benchmarks/calibration.py
+	PYTHONPATH=. $(BIN)/python benchmarks/open_loop.py --traces $(TRACES) --seeds 3
+	PYTHONPATH=. $(BIN)/python benchmarks/curves.py --traces $(TRACES)
 
 lint: setup-test ## style and house rules
 	$(BIN)/ruff check .
