@@ -11,7 +11,7 @@ from backend.simulated.closed_loop import ClosedLoop, ClosedLoopPoint
 from backend.simulated.flags import SchedulerFlags
 from backend.simulated.profiles import DEFAULT_PROFILE
 
-POINTS = Path(__file__).parents[2] / "benchmarks" / "data" / "h100x4_llama70b_fp8.csv"
+POINTS = Path(__file__).parents[3] / "benchmarks" / "data" / "h100x4_llama70b_fp8.csv"
 TPOT_MEAN_ERROR = 0.05
 TTFT_MEAN_ERROR = 0.15
 """What is promised; held, not a time bound: the virtual clock has no noise."""
