@@ -31,14 +31,21 @@ def worker() -> Iterator[WorkerProcess]:
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "gateway", "loadtest", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={name: value for name, value in os.environ.items() if name != "WEIR_LOADTEST_API_KEY"},
-    )
+    """The command in a process of its own, which heeds Ctrl-C: tests that run in the background
+    of a shell ignore it, and their children would, too."""
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gateway", "loadtest", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                name: value for name, value in os.environ.items() if name != "WEIR_LOADTEST_API_KEY"
+            },
+        )
+    finally:
+        signal.signal(signal.SIGINT, ours)
 
 
 def ran(*arguments: str) -> tuple[int, str, str]:
