@@ -1,11 +1,11 @@
 """Goodput against offered load, with the knee: one simulated replica asked directly, one behind
 Weir, four behind Weir.
 
-`python benchmarks/curves.py --traces DIR [--only seedlike-direct-1,...] [--work DIR]` starts each
-system, runs `weir loadtest --sweep --rates ...` on it over HTTP, and leaves a picture and a summary
-in `benchmarks/curves/`. The replicas are simulated, and everything shown says so. Their clock runs
-`speed` times faster than ours to save time; what the gateway and the wire take is real, and so is
-shown `speed` times too large, never too small.
+`python benchmarks/curves.py --traces DIR [--only seedlike-direct-1,...] [--work DIR]` runs
+`weir loadtest --rates ...` on each system and leaves a picture and a summary in
+`benchmarks/curves/`. The replicas are simulated, and everything shown says so. Asked directly they
+run on the virtual clock, long enough for a warm cache; behind Weir over HTTP, where what the
+gateway and the wire take is real, on a machine that should do nothing else meanwhile.
 """
 
 import argparse
@@ -41,8 +41,8 @@ class Load:
     duration_s: float
     warmup_s: float
     """Until the prefix cache is full of what is popular."""
-    speed: float
-    """Of the clock, times the system's."""
+    virtual_duration_s: float
+    """On the virtual clock, where an hour costs seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,9 @@ class System:
 
     replicas: int
     gateways: int
-    """0: the replica is asked directly."""
+    """0: the replica is asked directly, on the virtual clock."""
     speed: float
+    """Of the replicas' clocks. Above 1 what Weir takes is shown so many times too large."""
     stream_interval: int
     """Tokens in an event, as SGLang's flag of that name: what one core of gateway can relay at
     this speed."""
@@ -63,13 +64,13 @@ LOADS = {
         options=("--workload", "seedlike"),
         trace="seedlike_8rps_30min.jsonl",
         rates_per_replica={
-            "direct-1": (5.0, 6.0, 6.5, 7.0, 8.0),
+            "direct-1": (4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0),
             "weir-1": (5.0, 6.0, 6.5, 7.5),
             "weir-4": (4.5, 5.25, 6.0, 7.0),
         },
-        duration_s=300.0,
-        warmup_s=120.0,
-        speed=1.0,
+        duration_s=500.0,
+        warmup_s=200.0,
+        virtual_duration_s=1700.0,
     ),
     "mooncake": Load(
         # A prompt of 20,000 tokens takes a second by itself: the target on TTFT is for those
@@ -80,38 +81,37 @@ LOADS = {
         ),
         trace="mooncake_conversation_first20min.jsonl",
         rates_per_replica={
-            "direct-1": (0.3, 0.45, 0.6, 0.75, 0.9),
+            "direct-1": (0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
             "weir-1": (0.3, 0.45, 0.6, 0.75),
             "weir-4": (0.3, 0.45, 0.6),
         },
         duration_s=400.0,
         warmup_s=100.0,
-        speed=2.0,
+        virtual_duration_s=2000.0,
     ),
 }
 SYSTEMS = {
-    "direct-1": System(replicas=1, gateways=0, speed=3.0, stream_interval=1),
-    "weir-1": System(replicas=1, gateways=2, speed=3.0, stream_interval=4),
-    "weir-4": System(replicas=4, gateways=2, speed=1.5, stream_interval=8),
+    "direct-1": System(replicas=1, gateways=0, speed=1.0, stream_interval=1),
+    "weir-1": System(replicas=1, gateways=1, speed=1.0, stream_interval=4),
+    "weir-4": System(replicas=4, gateways=1, speed=1.0, stream_interval=16),
 }
 
 
 @contextmanager
-def running(system: System, speed: float, folder: Path) -> Iterator[tuple[str, ...]]:
+def running(system: System, folder: Path) -> Iterator[tuple[str, ...]]:
     """The system; what `weir loadtest` needs to find it."""
-    flags = [*EVICTION, "--speed", f"{speed:g}", "--stream-interval", str(system.stream_interval)]
-    port = free_port(avoid=frozenset())
+    if not system.gateways:
+        yield ("--virtual", "h100x4-70b-fp8", "--scheduler", " ".join(EVICTION))
+        return
+    flags = [*EVICTION, "--speed", f"{system.speed:g}"]
+    flags += ["--stream-interval", str(system.stream_interval)]
     log = (folder / "system.log").open("wb")
-    if system.gateways:
-        target = ("--data-dir", str(folder / "data"))
-        command = [*WEIR, "dev", *target, "--port", str(port), "--engine", "simulated"]
-        command += ["--gateways", str(system.gateways), "--workers", str(system.replicas)]
-        command += ["--worker-flags", " ".join(flags)]
-        ready = folder / "data" / "ready.json"
-    else:
-        target = ("--url", f"http://127.0.0.1:{port}")
-        command = [*WEIR, "backend", "simulated", "--port", str(port), *flags]
-        ready = folder / "system.log"
+    target = ("--data-dir", str(folder / "data"))
+    port = str(free_port(avoid=frozenset()))
+    command = [*WEIR, "dev", *target, "--port", port, "--engine", "simulated"]
+    command += ["--gateways", str(system.gateways), "--workers", str(system.replicas)]
+    command += ["--worker-flags", " ".join(flags)]
+    ready = folder / "data" / "ready.json"
     process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
         deadline = time.monotonic() + READY_WITHIN_S
@@ -132,10 +132,11 @@ def sweep(name: str, traces: Path, folder: Path) -> None:
     load, system = LOADS[load_name], SYSTEMS[system_name]
     rates = ",".join(f"{rate * system.replicas:g}" for rate in load.rates_per_replica[system_name])
     output = folder / "report"
-    with running(system, load.speed * system.speed, folder) as target:
+    duration_s = load.duration_s if system.gateways else load.virtual_duration_s
+    with running(system, folder) as target:
         command = [
             *(*WEIR, "loadtest", *target, *load.options, "--trace", str(traces / load.trace)),
-            *("--sweep", "--rates", rates, "--duration", f"{load.duration_s:g}"),
+            *("--sweep", "--rates", rates, "--duration", f"{duration_s:g}"),
             *("--warmup", f"{load.warmup_s:g}", "--output", str(output)),
             *("--repeats", "2"),
         ]
