@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
+from typing import TypeVar
 
 from backend.loadtest.plan import PlannedRequest, Segment
 
@@ -47,6 +48,7 @@ _WORD_CHARACTERS = 6
 _TOKEN_BYTES = 4
 _POOL_TOKENS = 1 << 18
 _POOL_SEED = 20_261_129
+Pool = TypeVar("Pool", str, bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +78,24 @@ def _segment_text(segment: Segment, salt: str) -> str:
     if segment.tokens < 1:
         return ""
     first, place = _first_and_place(segment, salt)
-    rest = segment.tokens - 1
-    pool = _word_pool()
-    start = place * _WORD_CHARACTERS
-    piece = pool[start : start + rest * _WORD_CHARACTERS]
-    missing = rest * _WORD_CHARACTERS - len(piece)
-    if missing:
-        piece += (pool * (missing // len(pool) + 1))[:missing]
-    return f" {first.hex()}{piece}"
+    rest = _stretch(_word_pool(), place, segment.tokens - 1, _WORD_CHARACTERS)
+    return f" {first.hex()}{rest}"
 
 
 def _segment_ids(segment: Segment, salt: str) -> bytes:
     if segment.tokens < 1:
         return b""
     first, place = _first_and_place(segment, salt)
-    rest = segment.tokens - 1
-    pool = _id_pool()
-    start = place * _TOKEN_BYTES
-    piece = pool[start : start + rest * _TOKEN_BYTES]
-    missing = rest * _TOKEN_BYTES - len(piece)
-    if missing:
-        piece += (pool * (missing // len(pool) + 1))[:missing]
-    return first[:_TOKEN_BYTES] + piece
+    rest = _stretch(_id_pool(), place, segment.tokens - 1, _TOKEN_BYTES)
+    return first[:_TOKEN_BYTES] + rest
+
+
+def _stretch(pool: Pool, place: int, tokens: int, size: int) -> Pool:
+    """So many tokens of the pool, each of `size`, from a place on; its end is followed by its
+    beginning."""
+    piece = pool[place * size : (place + tokens) * size]
+    missing = tokens * size - len(piece)
+    return piece + (pool * (missing // len(pool) + 1))[:missing] if missing else piece
 
 
 def _first_and_place(segment: Segment, salt: str) -> tuple[bytes, int]:
