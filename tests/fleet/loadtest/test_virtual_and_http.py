@@ -22,16 +22,15 @@ LOAD = (
 def measured(*target: str) -> Any:
     """The run's summary."""
     command = [sys.executable, "-m", "gateway", "loadtest", *target, *LOAD, "--json"]
-    command += ["--repeats", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    command += ["--repeats", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=220, check=False)
     assert done.stdout, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
-    if run["refusals"]:
-        pytest.skip(f"the machine is too busy to keep real time: {run['refusals'][0]}")
+    assert not run["refusals"], "five times over this machine could not keep real time"
     return run
 
 
-@pytest.mark.timeout(230)
+@pytest.mark.timeout(300)
 def test_http_in_real_time_agrees_with_the_virtual_clock() -> None:
     """TPOT, TTFT, hit rate and tokens. The tail of TTFT is a few requests: `benchmarks/` has it."""
     virtual = measured("--virtual", "h100x4-70b-fp8")
