@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tenant_examples import a_key, a_model, a_tenant
 
+from billing.domain.price_book import PriceBook
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
@@ -52,6 +53,7 @@ class MemoryDirectory:
         self.all_models = [a_model()]
         self.all_workers = list(workers)
         self.all_providers: list[HostedProvider] = []
+        self.prices = PriceBook()
         self.age_ms = 0
         self.revocations_age_ms = 0
 
@@ -73,6 +75,9 @@ class MemoryDirectory:
 
     def hosted_providers(self) -> list[HostedProvider]:
         return self.all_providers
+
+    def price_book(self) -> PriceBook:
+        return self.prices
 
 
 class MemoryLedger:

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from billing.domain.price_book import PriceBook
 from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
 from gateway.adapters.directory_queries import changed_rows, newest_change
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
@@ -124,6 +125,10 @@ class CachedDirectory:
     def hosted_providers(self) -> list[HostedProvider]:
         """All hosted providers, disabled ones too."""
         return list(self._content.providers.values())
+
+    def price_book(self) -> PriceBook:
+        """Every list price, those that begin later too."""
+        return self._content.price_book
 
     @property
     def age_ms(self) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Row
 
+from billing.domain.price_book import PriceBook
 from gateway.adapters.directory_queries import DirectoryRows
 from gateway.adapters.directory_rows import (
     hosted_provider_from,
@@ -63,6 +64,7 @@ class DirectoryContent:
         self.workers: dict[str, Worker] = {}
         """Those that may be used: none at a hosted provider's server, whatever Postgres says."""
         self.providers: dict[str, HostedProvider] = {}
+        self.price_book = PriceBook()
         self._registered: dict[str, Worker] = {}
         self._provider_urls: dict[str, str] = {}
         self._said_aside: set[str] = set() if earlier is None else earlier._said_aside  # noqa: SLF001

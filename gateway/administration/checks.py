@@ -6,7 +6,7 @@ import zoneinfo
 from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from gateway.domain.currency import CURRENCY_EXPONENTS
+from billing.domain.money import CURRENCY_EXPONENTS
 from gateway.domain.tenant import Model, Worker
 from gateway.errors import Unprocessable
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from billing.domain.price_book import PriceBook
 from billing.domain.usage_record import UsageRecord
 from gateway.domain.admission import Demand, Granted, Refused, Settled
 from gateway.domain.hosted import HostedProvider
@@ -44,6 +45,9 @@ class Directory(Protocol):
 
     def hosted_providers(self) -> list[HostedProvider]:
         """All hosted providers, disabled ones too."""
+
+    def price_book(self) -> PriceBook:
+        """Every list price, those that begin later too."""
 
     @property
     def age_ms(self) -> int:

@@ -1,0 +1,100 @@
+"""What a request costs: whole tokens times whole pico-units, so that nothing is ever rounded."""
+
+import msgspec
+
+from billing.domain.price_book import Price, PriceBook
+
+COST_PICO_MAX = 2**63 - 1
+"""The most that a cost's column holds."""
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """The money of a usage record, in pico-units of `currency`.
+
+    `cost_pico` is what the tenant owes: 0 where the outcome is not billable, None where there is no
+    price. `list_cost_pico` is what the price book makes of the tokens, billable or not.
+    """
+
+    price_id: int | None
+    cost_pico: int | None
+    list_cost_pico: int | None
+    currency: str
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether something is owed that nobody can name: it holds up the invoice."""
+        return self.cost_pico is None
+
+
+def cost_pico(
+    price: Price,
+    *,
+    prompt_tokens: int,
+    cached_tokens: int,
+    output_tokens: int,
+    reasoning_tokens: int = 0,
+) -> int:
+    """What these tokens cost, exactly.
+
+    `cached_tokens` are a part of the prompt and `reasoning_tokens` of the output; what an engine
+    says beyond the whole is not counted. Raises ValueError for a negative prompt or output.
+    """
+    if prompt_tokens < 0 or output_tokens < 0:
+        raise ValueError("token counts are never negative")
+    cached = min(max(cached_tokens, 0), prompt_tokens)
+    reasoning = min(max(reasoning_tokens, 0), output_tokens)
+    return (
+        (prompt_tokens - cached) * price.input_pico
+        + cached * _cached_input_pico(price)
+        + (output_tokens - reasoning) * price.output_pico
+        + reasoning * price.output_pico
+    )
+
+
+def most_pico(price: Price, *, prompt_tokens: int, output_tokens: int) -> int:
+    """The most that so many tokens can cost, whatever part of the prompt turns out to be cached:
+    never less than `cost_pico` of as many tokens or fewer."""
+    dearest_input = max(price.input_pico, _cached_input_pico(price))
+    return prompt_tokens * dearest_input + output_tokens * price.output_pico
+
+
+def rate(
+    book: PriceBook,
+    *,
+    model: str,
+    provider: str,
+    currency: str,
+    admitted_at_ms: int,
+    prompt_tokens: int,
+    cached_tokens: int,
+    output_tokens: int,
+    reasoning_tokens: int,
+    billable: bool,
+) -> Cost:
+    """The cost of a request at the price that held for `provider` when it was admitted.
+
+    A cost beyond COST_PICO_MAX, which no real request reaches, leaves it unpriced: shown and held
+    back, where a smaller figure would be wrong.
+    """
+    price = book.price_at(model, provider, currency, admitted_at_ms)
+    listed = None
+    if price is not None:
+        listed = cost_pico(
+            price,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cached_tokens,
+            output_tokens=output_tokens,
+            reasoning_tokens=reasoning_tokens,
+        )
+    if listed is not None and listed > COST_PICO_MAX:
+        price = listed = None
+    return Cost(
+        price_id=None if price is None else price.id,
+        cost_pico=listed if billable else 0,
+        list_cost_pico=listed,
+        currency=currency,
+    )
+
+
+def _cached_input_pico(price: Price) -> int:
+    return price.input_pico if price.cached_input_pico is None else price.cached_input_pico

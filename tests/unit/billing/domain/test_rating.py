@@ -1,0 +1,168 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from billing.domain.price_book import PRICE_PICO_MAX, Price, PriceBook
+from billing.domain.rating import COST_PICO_MAX, Cost, cost_pico, most_pico, rate
+
+PRICE = Price(
+    id=7,
+    model="m",
+    provider="self",
+    currency="USD",
+    input_pico=1_000_000,
+    cached_input_pico=100_000,
+    output_pico=4_000_000,
+    effective_from_ms=1_000,
+)
+PICO = st.integers(0, PRICE_PICO_MAX)
+COUNT = st.integers(0, 2**31 - 1)
+PRICES = st.builds(
+    replace,
+    st.just(PRICE),
+    input_pico=PICO,
+    cached_input_pico=st.none() | PICO,
+    output_pico=PICO,
+)
+
+
+def cost_of(price: Price = PRICE, **tokens: int) -> int:
+    """The cost of tokens of which most are none."""
+    counts = {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
+    return cost_pico(price, **{**counts, **tokens})
+
+
+def rated(book: PriceBook, **changes: object) -> Cost:
+    """A completed request of 1,000 prompt tokens, 900 of them cached, and 50 of output."""
+    fields: dict[str, object] = {
+        "model": "m",
+        "provider": "self",
+        "currency": "USD",
+        "admitted_at_ms": 1_500,
+        "prompt_tokens": 1_000,
+        "cached_tokens": 900,
+        "output_tokens": 50,
+        "reasoning_tokens": 0,
+        "billable": True,
+    }
+    return rate(book, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_cached_tokens_cost_their_own_price() -> None:
+    """B18: 1,000 of which 900 cached, at 1.0 and 0.1, is 100·1.0 + 900·0.1; V36 likewise."""
+    assert cost_of(prompt_tokens=1_000, cached_tokens=900) == 100 * 1_000_000 + 900 * 100_000
+    assert cost_of(prompt_tokens=1_000, cached_tokens=400) == 600 * 1_000_000 + 400 * 100_000
+
+
+def test_cached_tokens_without_a_price_of_their_own_cost_the_prompts() -> None:
+    price = replace(PRICE, cached_input_pico=None)
+    assert cost_of(price, prompt_tokens=1_000, cached_tokens=900) == 1_000 * 1_000_000
+
+
+def test_a_free_cache_is_not_a_missing_price() -> None:
+    """B26: 0 is a price that someone wrote."""
+    assert cost_of(replace(PRICE, cached_input_pico=0), prompt_tokens=10, cached_tokens=10) == 0
+
+
+def test_cached_tokens_beyond_the_prompt_never_make_a_credit() -> None:
+    """S10: prompt 56,322 with 72,960 cached costs 56,322 cached tokens."""
+    assert cost_of(prompt_tokens=56_322, cached_tokens=72_960) == 56_322 * 100_000
+
+
+@pytest.mark.parametrize("reasoning", [0, 30, 50, 80])
+def test_reasoning_is_a_part_of_the_output(reasoning: int) -> None:
+    """V39: kinds partition the total; none is charged twice."""
+    assert cost_of(output_tokens=50, reasoning_tokens=reasoning) == 50 * 4_000_000
+
+
+@pytest.mark.parametrize("field", ["prompt_tokens", "output_tokens"])
+def test_a_negative_count_is_an_error(field: str) -> None:
+    counts = {"prompt_tokens": 1, "output_tokens": 1} | {field: -1}
+    with pytest.raises(ValueError, match="never negative"):
+        cost_of(PRICE, **counts)
+
+
+@given(PRICES, st.tuples(COUNT, COUNT), st.integers(-5, 2**32), st.tuples(COUNT, COUNT))
+def test_nothing_costs_more_than_the_most(
+    price: Price, used: tuple[int, int], cached: int, unused: tuple[int, int]
+) -> None:
+    """What is reserved covers whatever a request of at most that size turns out to cost."""
+    (prompt, output), (more_prompt, more_output) = used, unused
+    cost = cost_of(price, prompt_tokens=prompt, cached_tokens=cached, output_tokens=output)
+    most = most_pico(price, prompt_tokens=prompt + more_prompt, output_tokens=output + more_output)
+    assert 0 <= cost <= most
+
+
+@given(PRICES, COUNT, COUNT, COUNT, COUNT)
+def test_parts_cost_what_the_whole_costs(
+    price: Price, prompt: int, cached: int, output: int, cut: int
+) -> None:
+    """Exact integers: however tokens are split over rows, the sum is the same to the pico."""
+    cached = min(cached, prompt)
+    whole = cost_of(price, prompt_tokens=prompt, cached_tokens=cached, output_tokens=output)
+    a, b, c = cut % (prompt - cached + 1), cut % (cached + 1), cut % (output + 1)
+    first = cost_of(price, prompt_tokens=a + b, cached_tokens=b, output_tokens=c)
+    rest = cost_of(
+        price,
+        prompt_tokens=prompt - a - b,
+        cached_tokens=cached - b,
+        output_tokens=output - c,
+    )
+    assert first + rest == whole
+
+
+def test_a_request_is_rated_at_the_price_of_its_admission() -> None:
+    """V46: re-rating a closed month with a later price in the book gives the same."""
+    later = replace(PRICE, id=8, input_pico=9, cached_input_pico=9, effective_from_ms=2_000)
+    book = PriceBook([PRICE, later])
+    cost = 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000
+    assert rated(book) == Cost(price_id=7, cost_pico=cost, list_cost_pico=cost, currency="USD")
+    assert rated(book) == rated(PriceBook([PRICE]))
+    assert rated(book, admitted_at_ms=2_000).price_id == 8
+
+
+def test_what_is_not_billable_costs_the_tenant_nothing() -> None:
+    """V44: its list price is kept, for the report."""
+    found = rated(PriceBook([PRICE]), billable=False)
+    assert found.cost_pico == 0
+    assert found.list_cost_pico == 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000
+    assert not found.is_unpriced
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "n"},
+        {"provider": "hosted:simulated"},
+        {"currency": "JPY"},
+        {"admitted_at_ms": 999},
+    ],
+)
+def test_what_has_no_price_is_unpriced_never_free(changes: dict[str, object]) -> None:
+    """B20, B26, V47."""
+    found = rated(PriceBook([PRICE]), **changes)
+    currency = changes.get("currency", "USD")
+    assert found == Cost(price_id=None, cost_pico=None, list_cost_pico=None, currency=str(currency))
+    assert found.is_unpriced
+
+
+def test_what_is_neither_priced_nor_billable_owes_nothing() -> None:
+    found = rated(PriceBook(), billable=False)
+    assert (found.cost_pico, found.list_cost_pico) == (0, None)
+    assert not found.is_unpriced
+
+
+def test_free_is_a_price_of_its_own() -> None:
+    free = replace(PRICE, input_pico=0, cached_input_pico=0, output_pico=0)
+    found = rated(PriceBook([free]))
+    assert (found.price_id, found.cost_pico, found.list_cost_pico) == (7, 0, 0)
+
+
+@pytest.mark.parametrize(("over", "unpriced"), [(0, False), (1, True)])
+def test_a_cost_that_no_column_holds_is_held_back(over: int, unpriced: bool) -> None:
+    """Cut off at the column's end it would be wrong, and refused by Postgres it would be lost."""
+    dear = replace(PRICE, input_pico=1, cached_input_pico=1)
+    found = rated(PriceBook([dear]), prompt_tokens=COST_PICO_MAX + over, output_tokens=0)
+    assert found.is_unpriced is unpriced
+    assert (found.price_id is None) is unpriced
