@@ -12,6 +12,8 @@ class WeirError(Exception):
     status: int = 500
     type: str = "server_error"
     code: str = "internal_error"
+    may_help_again: bool = True
+    """False tells SDKs not to repeat the request by themselves (`x-should-retry: false`)."""
 
     def __init__(
         self,
@@ -81,6 +83,32 @@ class LimitReached(WeirError):
     def __init__(self, message: str, *, kind: str, retry_after_ms: int) -> None:
         super().__init__(message, retry_after_ms=retry_after_ms)
         self.type = kind
+
+
+class QuotaExceeded(WeirError):
+    """429: the month's budget has no room. Repeating it soon does not help, so SDKs are told not
+    to. `remaining_pico` is what the budget still has, in pico-units of
+    the tenant's currency."""
+
+    status, type, code = 429, "insufficient_quota", "insufficient_quota"
+    may_help_again = False
+
+    def __init__(
+        self, message: str, *, remaining_pico: int = 0, retry_after_ms: int = 60_000
+    ) -> None:
+        super().__init__(message, retry_after_ms=min(retry_after_ms, 60_000))
+        self.remaining_pico = remaining_pico
+
+
+class Unpriced(WeirError):
+    """503: a budget is in force and what the request may cost is not known: the model has no price.
+    Ours to mend, so no 429; nothing that the tenant repeats soon helps."""
+
+    status, type, code = 503, "overloaded_error", "admission_unavailable"
+    may_help_again = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, param="model", retry_after_ms=60_000)
 
 
 class Overloaded(WeirError):

@@ -36,13 +36,19 @@ class ModelLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_sequences: NonNegative | None = None
     tpm: NonNegative | None = None
     rpm: NonNegative | None = None
+    monthly_budget: str | None = None
+    """An amount in the tenant's currency, such as "500.00"."""
+    max_prompt_tokens: NonNegative | None = None
+    max_output_tokens: NonNegative | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The limits of a tenant or of a key: the body of `PUT .../limits`, which replaces the whole.
 
     `max_sequences` counts sequences running at once, `tpm` tokens charged in any trailing 60 s,
-    `rpm` requests admitted in any trailing 60 s. None is no limit, 0 is none at all.
+    `rpm` requests admitted in any trailing 60 s; `monthly_budget` is an amount in the tenant's
+    currency for a month of its time zone; `max_prompt_tokens` bounds a request's prompts together,
+    `max_output_tokens` each of its choices. None is no limit, 0 is none at all.
     """
 
     max_sequences: NonNegative | None = None

@@ -48,7 +48,6 @@ async def answer_error(
 ) -> None:
     """An error as a whole HTTP answer."""
     body = error_json(error)
-    extra = [(b"x-should-retry", b"false")] if error.code == "insufficient_quota" else []
     await connection.start(
         error.status,
         [
@@ -56,7 +55,6 @@ async def answer_error(
             (b"content-length", str(len(body)).encode()),
             *headers,
             *error.headers,
-            *extra,
             *retry_headers(error),
         ],
     )

@@ -7,7 +7,13 @@ from memory_gateway import data_of, error_of, until
 from scripted_engine import RecordingConnection
 from tenant_examples import a_worker
 
-from gateway.errors import InvalidRequest, Overloaded, WeirError, WorkerFailed
+from gateway.errors import (
+    InvalidRequest,
+    Overloaded,
+    QuotaExceeded,
+    WeirError,
+    WorkerFailed,
+)
 from gateway.serving.answer import StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.choice import Choice
 from gateway.wire.bodies import Endpoint
@@ -165,7 +171,7 @@ async def test_a_failure_before_anything_is_a_status(whole: bool) -> None:
 @pytest.mark.parametrize(
     ("error", "retried"),
     [
-        (WeirError("broke", code="insufficient_quota"), b"false"),
+        (QuotaExceeded("spent"), b"false"),
         (InvalidRequest("bad"), None),
     ],
 )
