@@ -5,6 +5,7 @@ import contextlib
 import logging
 import random
 import time
+from typing import NamedTuple
 
 import asyncpg
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,6 +29,15 @@ HOUSEKEEPING_INTERVAL_S = 3_600.0
 HOUSEKEEPING_RETRY_S = 60.0
 AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 logger = logging.getLogger(__name__)
+
+
+class Mark(NamedTuple):
+    """How far a journal was written at some moment."""
+
+    place: tuple[int, int]
+    """Boot and sequence number."""
+    spare: bool
+    """Whether there were ends that only memory held."""
 
 
 class Shipper:
@@ -89,6 +99,23 @@ class Shipper:
                 return await self._passed.wait_for(lambda: self.caught_up)
         return False
 
+    def mark(self) -> Mark:
+        """How far the journal is written now: all that was recorded before this call."""
+        durable = self._journal.durable
+        return Mark((durable.key.boot, durable.seq), bool(self._journal.spare()))
+
+    async def wait_shipped(self, mark: Mark, *, timeout_ms: int) -> bool:
+        """Whether all up to `mark` is in Postgres, waiting so long for it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000), self._passed:
+                return await self._passed.wait_for(lambda: self._has_shipped(mark))
+        return False
+
+    def _has_shipped(self, mark: Mark) -> bool:
+        if mark.spare:  # they may be in a file meanwhile, anywhere up to its end
+            return self.caught_up
+        return self._place_known and self._backlog.place >= mark.place
+
     @property
     def caught_up(self) -> bool:
         """Whether all that is durable, or held in memory after a failed write, is in Postgres."""
@@ -144,9 +171,12 @@ class Shipper:
             await asyncio.sleep(backoff_ms / 1000 * random.uniform(0.5, 1))  # noqa: S311 - jitter
             backoff_ms = min(backoff_ms * 2, BACKOFF_MS_MAX)
 
-    async def _wait_for_more(self) -> None:
+    async def _tell_passed(self) -> None:
         async with self._passed:
             self._passed.notify_all()
+
+    async def _wait_for_more(self) -> None:
+        await self._tell_passed()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HOUSEKEEPING_INTERVAL_S):
                 await self._wake.wait()
@@ -169,6 +199,7 @@ class Shipper:
                 self._behind_since_s = None if self.caught_up else read_at_s
                 return
             await self._ship(batch, self._watermarks)
+            await self._tell_passed()
             if batch.complete:
                 self._behind_since_s = read_at_s
             elif batch.last_at_ms is not None:

@@ -1,0 +1,154 @@
+"""Which gateways there are and how far each has shipped, told to each other through the store.
+
+One hash, `weir:gateways`: a field for each gateway by its journal's id, with when it was last seen
+and the instant that it has *shipped through*. All that it had recorded by that instant is committed
+in Postgres, and the store of leases has taken the settlements that were late by then. Whoever sums
+a month from Postgres asks for an instant and waits until every gateway has shipped through it.
+
+A gateway that was not seen for a minute no longer counts: what it has not shipped is not in such a
+sum, and is added when it comes back and ships. One that lives and cannot ship is waited for.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any, NamedTuple, Protocol, cast
+
+from redis.exceptions import RedisError
+
+from gateway.adapters.shipper import Mark
+from gateway.domain.presence import Standing, forgotten, waited_for
+from gateway.serving.ports import LedgerUnavailable
+
+GATEWAYS_KEY = "weir:gateways"
+PERIOD_S = 0.25
+REACH_MS = 200
+CALL_TIMEOUT_S = 0.25
+_SCRIPT = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
+logger = logging.getLogger(__name__)
+
+
+class Store(Protocol):
+    """What is asked of a Redis client, of one server or of a cluster: commands on one key."""
+
+    def eval(self, script: str, numkeys: int, /, *keys_and_args: str) -> Any: ...
+
+    def hgetall(self, name: str) -> Any: ...
+
+    def hdel(self, name: str, *keys: str) -> Any: ...
+
+
+class Shipping(Protocol):
+    """A gateway's own shipper."""
+
+    def mark(self) -> Mark:
+        """How far the journal is written now."""
+
+    async def wait_shipped(self, mark: Mark, *, timeout_ms: int) -> bool:
+        """Whether all up to `mark` is in Postgres, waiting a while for it."""
+
+
+class Presence:
+    """Publishes this gateway's own field four times a second and reads everybody's.
+
+    `owed` names the requests that are recorded and whose settlement the store has not taken.
+    Methods other than `run` raise LedgerUnavailable.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        gateway_id: str,
+        shipper: Shipping,
+        *,
+        owed: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        self._store = store
+        self._gateway_id = gateway_id
+        self._shipper = shipper
+        self._owed = owed
+        self._through_ms = 0
+        self._aim: _Aim | None = None
+        self._failing = False
+
+    async def run(self) -> None:
+        """Publish, for ever; a store that is away is tried again at the next turn."""
+        while True:
+            began_s = time.monotonic()
+            try:
+                await self.publish()
+                self._failing = False
+            except LedgerUnavailable as error:
+                if not self._failing:
+                    logger.warning("presence: not published (%s)", error.reason.__name__)
+                self._failing = True
+            await asyncio.sleep(max(0.01, began_s + PERIOD_S - time.monotonic()))
+
+    async def publish(self) -> None:
+        """One turn: say that this gateway is here, and how far it has shipped as soon as it has."""
+        instant_ms = await self._tell(self._gateway_id, self._through_ms)
+        if self._aim is None:
+            # The store's time first, then what is recorded: what ends between counts as later.
+            self._aim = _Aim(instant_ms, self._shipper.mark(), self._owed())
+        aim = self._aim
+        shipped = await self._shipper.wait_shipped(aim.mark, timeout_ms=REACH_MS)
+        if shipped and not aim.owed & self._owed():
+            self._aim, self._through_ms = None, aim.instant_ms
+            await self._tell(self._gateway_id, self._through_ms)
+
+    async def leave(self) -> None:
+        """This gateway ends and has shipped all: nobody need wait for it."""
+        await _bounded(lambda: self._store.hdel(GATEWAYS_KEY, self._gateway_id))
+
+    async def ask(self) -> int:
+        """An instant after all that has happened: what a gateway had recorded before this call is
+        in Postgres once it has shipped through that instant."""
+        return await self._tell("", 0)
+
+    async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
+        """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
+        where there are none."""
+        fields = cast(
+            "dict[bytes, bytes]", await _bounded(lambda: self._store.hgetall(GATEWAYS_KEY))
+        )
+        began = fields.pop(b"began", None)
+        now_ms = int(fields.pop(b"clock", b"0"))
+        gateways = {name.decode(): _standing(value) for name, value in fields.items()}
+        old = forgotten(gateways, now_ms=now_ms)
+        if old:
+            await _bounded(lambda: self._store.hdel(GATEWAYS_KEY, *old))
+        began_ms = None if began is None else int(began)
+        return waited_for(gateways, instant_ms, began_ms=began_ms, now_ms=now_ms)
+
+    async def _tell(self, gateway_id: str, through_ms: int) -> int:
+        return int(
+            cast(
+                "bytes",
+                await _bounded(
+                    lambda: self._store.eval(_SCRIPT, 1, GATEWAYS_KEY, gateway_id, str(through_ms))
+                ),
+            )
+        )
+
+
+class _Aim(NamedTuple):
+    """What has to be in the stores before an instant is shipped through."""
+
+    instant_ms: int
+    mark: Mark
+    owed: frozenset[str]
+
+
+def _standing(value: bytes) -> Standing:
+    seen, _, through = value.partition(b"|")
+    return Standing(int(seen), int(through))
+
+
+async def _bounded(call: Callable[[], Awaitable[object]]) -> object:
+    try:
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            return await call()
+    except (RedisError, OSError, TimeoutError) as error:
+        raise LedgerUnavailable(type(error)) from error
