@@ -4,7 +4,17 @@ from memory_ports import START_MS, TTL_MS
 from tenant_examples import a_key, a_tenant
 
 from gateway.domain import admission
-from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
+from gateway.domain.admission import (
+    Demand,
+    Granted,
+    Lease,
+    MoneyUnknown,
+    Paused,
+    Refused,
+    Renewed,
+    Settled,
+    TenantState,
+)
 from gateway.domain.scopes import ScopeLimits, scopes_of
 from gateway.domain.tenant import Limits
 
@@ -33,7 +43,7 @@ class Store:
         sequences: int = 1,
         floor: int | None = None,
         offered: tuple[ScopeLimits, ...] | None = None,
-    ) -> Granted | Refused:
+    ) -> Granted | Refused | Paused | MoneyUnknown:
         demand = Demand(rid, sequences, tokens, tokens if floor is None else floor)
         return admission.acquire(
             self.state, demand, offered or self.offered, now_ms=self.now_ms, ttl_ms=TTL_MS
@@ -42,7 +52,7 @@ class Store:
     def settle(self, rid: str, actual: int, *, ran: bool = True) -> Settled:
         return admission.settle(self.state, rid, actual_tokens=actual, ran=ran, now_ms=self.now_ms)
 
-    def renew(self, rid: str, lease: Lease) -> dict[str, int]:
+    def renew(self, rid: str, lease: Lease) -> Renewed:
         return admission.renew(self.state, {rid: lease}, now_ms=self.now_ms, ttl_ms=TTL_MS)
 
     @property
@@ -56,11 +66,11 @@ class Store:
         return self.state.windows["tenant"].requests
 
 
-def refused(decision: Granted | Refused) -> Refused:
+def refused(decision: object) -> Refused:
     assert isinstance(decision, Refused)
     return decision
 
 
-def granted(decision: Granted | Refused) -> Granted:
+def granted(decision: object) -> Granted:
     assert isinstance(decision, Granted)
     return decision

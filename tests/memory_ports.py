@@ -6,14 +6,25 @@ Redis would grant.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tenant_examples import a_key, a_model, a_tenant
 
 from billing.domain.price_book import PriceBook
 from billing.domain.usage_record import UsageRecord
 from gateway.domain import admission
-from gateway.domain.admission import Demand, Granted, Lease, Refused, Settled, TenantState
+from gateway.domain.admission import (
+    Demand,
+    Granted,
+    Lease,
+    MoneyUnknown,
+    MonthBegun,
+    Paused,
+    Refused,
+    Renewed,
+    Settled,
+    TenantState,
+)
 from gateway.domain.engine_facts import NOTHING_KNOWN, EngineFacts
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.lease import Admitted
@@ -90,7 +101,7 @@ class MemoryLedger:
         self.away = False
         self.loses_replies = False
         self.settlements: list[tuple[str, int, bool, Settled]] = []
-        self.renewals: list[dict[str, int]] = []
+        self.renewals: list[Renewed] = []
         self.marked: list[str] = []
         self.sweeps = 0
         self.on_acquired: Callable[[], None] = lambda: None
@@ -111,7 +122,7 @@ class MemoryLedger:
         model: str,
         demand: Demand,
         scopes: Sequence[ScopeLimits],
-    ) -> Granted | Refused:
+    ) -> Granted | Refused | Paused | MoneyUnknown:
         await self._answer()
         decision = admission.acquire(
             self.states[tenant_id],
@@ -124,7 +135,9 @@ class MemoryLedger:
         self._reply()
         return decision
 
-    async def settle(self, lease: HeldLease, *, actual_tokens: int, ran: bool) -> Settled:
+    async def settle(
+        self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0
+    ) -> Settled:
         await self._answer()
         found = admission.settle(
             self.states[lease.tenant_id],
@@ -137,7 +150,7 @@ class MemoryLedger:
         self._reply()
         return found
 
-    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> dict[str, int]:
+    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> Renewed:
         await self._answer()
         held = {
             h.request_id: Lease(h.sequences, h.reserved_tokens, h.second, h.scope_names, 0)
@@ -149,7 +162,20 @@ class MemoryLedger:
         self.renewals.append(counts)
         return counts
 
-    async def observe(self, tenant_id: str, scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:
+    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+        raise NotImplementedError
+
+    async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
+        raise NotImplementedError
+
+    async def finish_month(
+        self, tenant_id: str, month: str, at_ms: int, spent: Mapping[str, int]
+    ) -> bool:
+        raise NotImplementedError
+
+    async def observe(
+        self, tenant_id: str, scopes: Sequence[ScopeLimits], month: str = ""
+    ) -> tuple[ScopeUse, ...]:
         await self._answer()
         return admission.observe(self.states[tenant_id], tuple(scopes), now_ms=self._clock.now_ms())
 

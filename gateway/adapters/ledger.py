@@ -5,7 +5,7 @@ Holds no arithmetic of its own: the rules are `gateway.domain.admission`, execut
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Protocol, cast
@@ -13,7 +13,17 @@ from typing import Protocol, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from gateway.domain.admission import Demand, Granted, Kind, Refused, Settled
+from gateway.domain.admission import (
+    Demand,
+    Granted,
+    Kind,
+    MoneyUnknown,
+    MonthBegun,
+    Paused,
+    Refused,
+    Renewed,
+    Settled,
+)
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.ports import HeldLease, LedgerUnavailable
 
@@ -68,7 +78,7 @@ class RedisLedger:
         model: str,
         demand: Demand,
         scopes: Sequence[ScopeLimits],
-    ) -> Granted | Refused:
+    ) -> Granted | Refused | Paused | MoneyUnknown:
         """One decision over all scopes. Idempotent by request id."""
         arguments = [
             self._now(), demand.request_id, self._ttl_ms, demand.sequences, demand.tokens,
@@ -77,7 +87,7 @@ class RedisLedger:
         names = [scope.scope for scope in scopes]
         reply = _integers(await self._run(self._acquire, tenant_id, names, arguments))
         if reply[0] == 1:
-            return Granted(reply[1], reply[2], _uses(reply[3:], scopes))
+            return Granted(reply[1], reply[2], _uses(reply[4:], scopes), reply[3])
         _, kind, index, limit, used, need, wait_ms = reply[:7]
         uses = _uses(reply[7:], scopes)
         return Refused(
@@ -85,21 +95,39 @@ class RedisLedger:
             None if wait_ms < 0 else wait_ms, uses,
         )  # fmt: skip
 
-    async def settle(self, lease: HeldLease, *, actual_tokens: int, ran: bool) -> Settled:
+    async def settle(
+        self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0
+    ) -> Settled:
         """End a lease. Repeating it changes nothing."""
         arguments = [self._now(), lease.request_id, actual_tokens, 1 if ran else 0]
         reply = await self._run(self._settle, lease.tenant_id, lease.scope_names, arguments)
         return _SETTLED[int(cast("int", reply))]
 
-    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> dict[str, int]:
+    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> Renewed:
         """Prolong leases of one tenant; what lapsed or was lost is taken up again."""
         arguments: list[str | int] = [self._now(), self._ttl_ms]
         for lease in leases:
             arguments += [lease.request_id, _packed(lease)]
         reply = _integers(await self._run(self._renew, tenant_id, [], arguments))
-        return dict(zip(("renewed", "resumed", "recreated", "over"), reply, strict=True))
+        return Renewed(*reply)
 
-    async def observe(self, tenant_id: str, scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:
+    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+        """Track a month's money from now on."""
+        raise NotImplementedError
+
+    async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
+        """Requests whose money the store accounts for itself."""
+        raise NotImplementedError
+
+    async def finish_month(
+        self, tenant_id: str, month: str, at_ms: int, spent: Mapping[str, int]
+    ) -> bool:
+        """Add what the month cost before, and count it as known."""
+        raise NotImplementedError
+
+    async def observe(
+        self, tenant_id: str, scopes: Sequence[ScopeLimits], month: str = ""
+    ) -> tuple[ScopeUse, ...]:
         """Limits in force and use now; offers newer limits to every replica on the way."""
         names = [scope.scope for scope in scopes]
         arguments = [self._now(), *_flat(scopes)]

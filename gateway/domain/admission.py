@@ -33,6 +33,8 @@ class Kind(StrEnum):
     SEQUENCES = "sequences"
     REQUESTS = "requests"
     TOKENS = "tokens"
+    BUDGET = "insufficient_quota"
+    """A month's budget; limit, used and need are then in pico-units of the currency."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Demand:
     sequences: int
     tokens: int
     floor_tokens: int
+    cost_pico: int = 0
+    """The most that the request may cost, in pico-units of the tenant's currency."""
+    month: str = ""
+    """The billing month that it counts in, as `2026-11`; empty where it counts in none."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class Granted:
     reserved_tokens: int
     second: int
     uses: tuple[ScopeUse, ...]
+    now_ms: int = 0
+    """The store's time of the decision."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,43 @@ class Refused:
     need: int
     retry_after_ms: int | None
     uses: tuple[ScopeUse, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paused:
+    """Nothing is held: the store was found empty a moment ago, and what ran then is not known.
+    From `until_ms` (the store's time) it is."""
+
+    until_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True)
+class MoneyUnknown:
+    """Nothing is held: a budget is in force, and what the month has cost is not in the store."""
+
+    month: str
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """What a renewal found, in leases: still held, lapsed and held again, unknown and held again,
+    settled long since. `now_ms` is the store's time."""
+
+    renewed: int = 0
+    resumed: int = 0
+    recreated: int = 0
+    over: int = 0
+    now_ms: int = 0
+
+
+@dataclass(frozen=True)
+class MonthBegun:
+    """A month is tracked since `at_ms` (the store's time). `held` are the requests whose money the
+    store accounts for itself: what they cost must not be in the sums given to `finish_month`."""
+
+    at_ms: int
+    held: frozenset[str]
 
 
 class Settled(StrEnum):
@@ -93,6 +138,8 @@ class Lease:
     second: int
     scopes: tuple[str, ...]
     expires_at_ms: int
+    cost_pico: int = 0
+    month: str = ""
 
 
 @dataclass
@@ -138,7 +185,7 @@ def acquire(
     *,
     now_ms: int,
     ttl_ms: int,
-) -> Granted | Refused:
+) -> Granted | Refused | Paused | MoneyUnknown:
     """Grant lease and reservation in all scopes, or nothing. Idempotent by request id."""
     reap(state, now_ms)
     limits = tuple(in_force(state, offered) for offered in scopes)
@@ -147,7 +194,7 @@ def acquire(
     held = state.leases.get(demand.request_id)
     if held is not None:
         uses = _uses(state, limits, now_ms)
-        return Granted(held.tokens, held.second, uses)
+        return Granted(held.tokens, held.second, uses, now_ms)
     if demand.request_id in state.settled or demand.request_id in state.lapsed:
         # Its holder gave it up or has been away too long: whoever repeats it comes too late.
         refused: Refused | None = Refused(Kind.REQUESTS, limits[0], 0, 0, 1, SEQUENCES_RETRY_MS)
@@ -166,7 +213,7 @@ def acquire(
         scopes=tuple(scope.scope for scope in limits),
         expires_at_ms=now_ms + ttl_ms,
     )
-    return Granted(tokens, second, _uses(state, limits, now_ms))
+    return Granted(tokens, second, _uses(state, limits, now_ms), now_ms)
 
 
 def reservation(demand: Demand, limits: tuple[ScopeLimits, ...]) -> int:
@@ -288,9 +335,7 @@ def settle(
     return found
 
 
-def renew(
-    state: TenantState, held: dict[str, Lease], *, now_ms: int, ttl_ms: int
-) -> dict[str, int]:
+def renew(state: TenantState, held: dict[str, Lease], *, now_ms: int, ttl_ms: int) -> Renewed:
     """Prolong the leases that a gateway holds; take up again what lapsed or was lost.
 
     What was lost took its charge with it: nothing is refunded later, since a cell of that second
@@ -311,4 +356,4 @@ def renew(
         counts["recreated" if known is None else "resumed"] += 1
         state.leases[rid] = known or replace(lease, second=0)
         state.leases[rid].expires_at_ms = now_ms + ttl_ms
-    return counts
+    return Renewed(**counts, now_ms=now_ms)

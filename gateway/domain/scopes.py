@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from gateway.domain.tenant import ApiKey, ModelLimits, Tenant
+from billing.domain.money import parse_amount
+from gateway.domain.tenant import ApiKey, Limits, ModelLimits, Tenant
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,8 @@ class ScopeLimits:
     max_sequences: int | None
     tpm: int | None
     rpm: int | None
+    budget_pico: int | None = None
+    """What a month may cost, in pico-units of the tenant's currency."""
 
     @property
     def shown(self) -> str:
@@ -31,21 +34,41 @@ class ScopeUse:
     requests: int
     reset_ms: int
     """Until the window is empty, if nothing more is charged."""
+    spent_pico: int | None = None
+    reserved_pico: int | None = None
+    """The month's money; both None where the store does not know it."""
 
 
 def scopes_of(tenant: Tenant, key: ApiKey, model: str) -> tuple[ScopeLimits, ...]:
-    """The four scopes of a request, the widest first."""
+    """The four scopes of a request, the widest first.
+
+    Raises ValueError where a budget is no amount of the tenant's currency; what is written is
+    checked, so that no such limit is ever kept.
+    """
     none = ModelLimits()
     of_tenant = tenant.limits.models.get(model, none)
     of_key = key.limits.models.get(model, none)
     key_scope, model_scope = f"key:{key.id}", f"model:{model}"
-    wide = (
-        ("tenant", tenant.limits_version, tenant.limits),
-        (key_scope, key.limits_version, key.limits),
-        (model_scope, tenant.limits_version, of_tenant),
-        (f"{key_scope}/{model_scope}", key.limits_version, of_key),
+    return (
+        tenant_scope(tenant),
+        _scope(key_scope, key.limits_version, key.limits, tenant.currency),
+        _scope(model_scope, tenant.limits_version, of_tenant, tenant.currency),
+        _scope(f"{key_scope}/{model_scope}", key.limits_version, of_key, tenant.currency),
     )
-    return tuple(
-        ScopeLimits(scope, version, limits.max_sequences, limits.tpm, limits.rpm)
-        for scope, version, limits in wide
+
+
+def tenant_scope(tenant: Tenant) -> ScopeLimits:
+    """The widest scope alone, as `scopes_of` has it."""
+    return _scope("tenant", tenant.limits_version, tenant.limits, tenant.currency)
+
+
+def _scope(scope: str, version: int, limits: Limits | ModelLimits, currency: str) -> ScopeLimits:
+    budget = limits.monthly_budget
+    return ScopeLimits(
+        scope,
+        version,
+        limits.max_sequences,
+        limits.tpm,
+        limits.rpm,
+        None if budget is None else parse_amount(budget, currency),
     )

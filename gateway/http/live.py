@@ -4,7 +4,7 @@ from litestar import get
 from litestar.types import ControllerRouterHandler
 
 from gateway.domain.hosted import in_order
-from gateway.domain.scopes import ScopeLimits
+from gateway.domain.scopes import tenant_scope
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
 from gateway.errors import StoreUnavailable
@@ -24,11 +24,7 @@ def live_handler(
     """The handler; mounted under `/admin/v1`, whose guard it gets."""
 
     async def tenant_view(tenant: Tenant) -> Json:
-        limits = tenant.limits
-        scope = ScopeLimits(
-            "tenant", tenant.limits_version, limits.max_sequences, limits.tpm, limits.rpm
-        )
-        (use,) = await ledger.observe(tenant.id, [scope])
+        (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)])
         return {"id": tenant.id, **use_view(use), "sequences_queued": 0}
 
     @get("/live", opt=described(LiveAnswer))

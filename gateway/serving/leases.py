@@ -76,6 +76,8 @@ class Leases:
                 "limits cannot be checked at the moment", code="admission_unavailable"
             ) from error
         self.reachable = True
+        if not isinstance(decision, Granted | Refused):
+            raise Overloaded("limits cannot be checked at the moment", code="admission_unavailable")
         if isinstance(decision, Refused):
             metrics.REFUSALS.labels(kind=decision.kind.value).inc()
             raise _refusal(decision)
@@ -160,7 +162,7 @@ class Leases:
             self.reachable = False
             return
         self.reachable = True
-        retaken = counts["resumed"] + counts["recreated"]
+        retaken = counts.resumed + counts.recreated
         if retaken:
             metrics.LEASES_RETAKEN.inc(retaken)
             _log.warning("%d leases had lapsed or were lost and are held again", retaken)

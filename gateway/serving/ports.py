@@ -1,12 +1,21 @@
 """What the straight line needs from the outside, as protocols that the adapters implement."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from billing.domain.price_book import PriceBook
 from billing.domain.usage_record import UsageRecord
-from gateway.domain.admission import Demand, Granted, Refused, Settled
+from gateway.domain.admission import (
+    Demand,
+    Granted,
+    MoneyUnknown,
+    MonthBegun,
+    Paused,
+    Refused,
+    Renewed,
+    Settled,
+)
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, ScopeUse
@@ -78,6 +87,25 @@ class HeldLease:
     reserved_tokens: int
     second: int
     scope_names: tuple[str, ...]
+    cost_pico: int = 0
+    """The most that it may cost: what is reserved of the month's budgets."""
+    month: str = ""
+    """The billing month that it counts in, as `2026-11`; empty where it counts in none."""
+    carried: bool = False
+    """Whether a request ran under it while the store could not be reached. The next renewal or
+    settlement charges its reservation to the store's present second, as if admitted then."""
+    base_tokens: int = 0
+    """Tokens of an earlier request under the same lease; `Ledger.settle` adds them."""
+    base_cost_pico: int = 0
+    """What that earlier request cost; `Ledger.settle` adds it."""
+
+
+class Births(Protocol):
+    """When each tenant's part of the store began."""
+
+    async def born_ms(self, tenant_id: str) -> int:
+        """The store's time (Unix ms) at which it came back empty; 0 where nothing was ever lost.
+        Raises LedgerUnavailable where that cannot be told now."""
 
 
 class Ledger(Protocol):
@@ -90,15 +118,37 @@ class Ledger(Protocol):
         model: str,
         demand: Demand,
         scopes: Sequence[ScopeLimits],
-    ) -> Granted | Refused: ...
+    ) -> Granted | Refused | Paused | MoneyUnknown:
+        """One decision over all scopes. Idempotent by request id."""
 
-    async def settle(self, lease: HeldLease, *, actual_tokens: int, ran: bool) -> Settled: ...
+    async def settle(
+        self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0
+    ) -> Settled:
+        """End a lease; repeating it changes nothing. `ran` is False where nothing was sent to an
+        engine. What an earlier request used under it (`base_tokens`, `base_cost_pico`) is added
+        here, and then the lease counts as one that ran."""
 
-    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> dict[str, int]: ...
+    async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> Renewed:
+        """Prolong leases of one tenant; what lapsed or was lost is taken up again."""
 
     async def observe(
-        self, tenant_id: str, scopes: Sequence[ScopeLimits]
-    ) -> tuple[ScopeUse, ...]: ...
+        self, tenant_id: str, scopes: Sequence[ScopeLimits], month: str = ""
+    ) -> tuple[ScopeUse, ...]:
+        """Limits in force and use now; with a month, also its money."""
+
+    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+        """Track a month's money from now on; what it cost before is to be given to `finish_month`.
+        None where another began it within 3 s; later it is begun again, from nothing."""
+
+    async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
+        """Requests whose money the store accounts for itself: held, lapsed and not yet settled, or
+        settled since their month was begun."""
+
+    async def finish_month(
+        self, tenant_id: str, month: str, at_ms: int, spent: Mapping[str, int]
+    ) -> bool:
+        """Add what the month cost before, by scope in pico, and count it as known. False where
+        `at_ms` is not when it was begun, or it was finished already: then nothing changed."""
 
     async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None: ...
 

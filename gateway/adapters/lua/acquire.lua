@@ -1,7 +1,7 @@
 -- Grant a lease and a reservation in all four scopes, or nothing (admission.acquire).
 -- ARGV: 1 now, 2 request id, 3 time to live ms, 4 sequences, 5 tokens, 6 floor tokens,
 --       7 key id, 8 model, then for each scope: scope, version, max_sequences, tpm, rpm (-1: none)
--- Reply: granted {1, reserved tokens, second, uses…}
+-- Reply: granted {1, reserved tokens, second, now, uses…}
 --        refused {0, kind (1 sequences, 2 requests, 3 tokens), scope's index, limit, used, need,
 --                 retry after ms (-1: never), uses…}
 local rid, ttl_ms = ARGV[2], tonumber(ARGV[3])
@@ -11,7 +11,7 @@ reap()
 local scopes = read_scopes(9)
 if redis.call('ZSCORE', KEYS[LEASES], rid) then
   local _, reserved, second = unpack_lease(redis.call('HGET', KEYS[HELD], rid))
-  return append_uses({ 1, reserved, second }, scopes)
+  return append_uses({ 1, reserved, second, now_ms }, scopes)
 end
 if redis.call('ZSCORE', KEYS[SETTLED], rid) or redis.call('ZSCORE', KEYS[LAPSED], rid) then
   return append_uses({ 0, 2, 1, 0, 0, 1, SEQUENCES_RETRY_MS }, scopes)
@@ -91,4 +91,4 @@ redis.call('ZADD', KEYS[LEASES], now_ms + ttl_ms, rid)
 redis.call('HSET', KEYS[HELD], rid,
   string.format('%.0f|%.0f|%.0f|%s|%s', sequences, need, second, ARGV[7], ARGV[8]))
 count_running(ARGV[7], ARGV[8], sequences)
-return append_uses({ 1, need, second }, scopes)
+return append_uses({ 1, need, second, now_ms }, scopes)

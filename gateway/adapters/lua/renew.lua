@@ -1,6 +1,6 @@
 -- Prolong the leases that a gateway holds; take up again what lapsed or was lost (admission.renew).
 -- ARGV: 1 now, 2 time to live ms, then for each lease: request id, its packed record
--- Reply: {renewed, resumed, recreated, over}
+-- Reply: {renewed, resumed, recreated, over, now}
 local ttl_ms = tonumber(ARGV[2])
 local renewed, resumed, recreated, over = 0, 0, 0, 0
 reap()
@@ -28,4 +28,4 @@ for i = 3, #ARGV, 2 do
     redis.call('ZADD', KEYS[LEASES], now_ms + ttl_ms, rid)
   end
 end
-return { renewed, resumed, recreated, over }
+return { renewed, resumed, recreated, over, now_ms }

@@ -50,12 +50,12 @@ def test_a_renewal_keeps_and_takes_up_again() -> None:
     store = Store()
     store.acquire("a", 10)
     lease = replace(store.state.leases["a"])
-    assert store.renew("a", lease)["renewed"] == 1
+    assert store.renew("a", lease).renewed == 1
     store.now_ms += TTL_MS
-    assert store.renew("a", lease)["resumed"] == 1
+    assert store.renew("a", lease).resumed == 1
     assert store.state.running("tenant") == 1
     store.settle("a", 10)
-    assert store.renew("a", lease)["over"] == 1
+    assert store.renew("a", lease).over == 1
     assert store.state.leases == {}
 
 
@@ -67,7 +67,7 @@ def test_a_lease_that_the_store_lost_is_held_again_and_refunds_nothing() -> None
     lease = replace(store.state.leases["a"])
     store.state = TenantState()
     store.acquire("b", 60)
-    assert store.renew("a", lease)["recreated"] == 1
+    assert store.renew("a", lease).recreated == 1
     assert store.state.running("tenant") == 2
     assert store.settle("a", 10) is Settled.LIVE
     assert store.tokens == 60
