@@ -5,7 +5,7 @@ VENV_SGLANG := .venv-sglang
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup setup-test run test test-unit test-sglang test-fleet test-console fuzz bench lint types imports lock clean
+.PHONY: help setup setup-test run test test-unit test-faults test-sglang test-fleet test-console fuzz bench lint types imports lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +42,14 @@ $(VENV_SGLANG)/.installed: $(SGLANG_INSTALL) | $(VENV)/bin/python
 run: setup ## start the whole system on this machine and serve
 	$(BIN)/weir dev
 
-test: setup-test ## every test that needs only pip
+test: setup-test ## the tests of every part, on real servers, with nothing but pip
 	$(BIN)/python -m pytest
 
 test-unit: setup-test ## the tests that need no server
 	$(BIN)/python -m pytest tests/unit tests/tidy
+
+test-faults: setup-test ## what is killed, cut off or overloaded; WEIR_STORM_SEED and WEIR_STORM_SECONDS
+	$(BIN)/python -m pytest tests/faults tests/storm
 
 test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang, on this CPU (2 GB the first time)
 	WEIR_SGLANG_VENV=$(VENV_SGLANG) $(BIN)/python -m pytest tests/sglang

@@ -1,0 +1,203 @@
+"""The system under a storm: its tenants, what is done to it meanwhile, and its witnesses."""
+
+import os
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import redis
+from storm.history import Change, InForce, Rest, Row, Scope, Span
+from storm.tenants import Fields, Mix, limits_body
+from weir_dev import WeirDev
+
+KINDS = ("max_sequences", "tpm", "rpm")
+EVERYWHERE_WITHIN_S = 3.0
+"""A change is promised to hold on every gateway within a second; three times that."""
+SHIPPED_WITHIN_S = 20.0
+LEASE_MS = 10_000
+_ROWS = (
+    "SELECT request_id, tenant_id, api_key_id, model, admitted_at, ended_at, outcome, "
+    "prompt_tokens, output_tokens, sequences, usage_source, billable, cost_pico "
+    "FROM usage_records WHERE tenant_id = ANY($1)"
+)
+
+
+@dataclass
+class Arena:
+    """One `weir dev`, with the tenants of a storm."""
+
+    system: WeirDev
+    mixes: Sequence[Mix]
+    name: str
+    ids: dict[str, str] = field(default_factory=dict)
+    secrets: dict[tuple[str, int], str] = field(default_factory=dict)
+    keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    kills: list[int] = field(default_factory=list)
+    _changes: dict[tuple[str, Scope], list[Change]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def prepare(self) -> None:
+        """Tenants, keys and limits, in force on every gateway."""
+        for mix in self.mixes:
+            tenant = self.ids[mix.name] = f"{self.name}-{mix.name}"
+            self._done("POST", "/tenants", {"id": tenant, "name": mix.name})
+            for number, limits in enumerate(mix.key_limits):
+                body = {"name": f"key {number}", "class": "interactive"}
+                made = self._done("POST", f"/tenants/{tenant}/keys", body)
+                self.secrets[mix.name, number], key = made["secret"], made["id"]
+                self.keys[mix.name, number] = key
+                self._put(f"/keys/{key}/limits", {**limits, "max_queued": 0, "max_wait_ms": 0})
+                self._note((tenant, f"key:{key}"), limits)
+            self._put(f"/tenants/{tenant}/limits", limits_body(mix, self.system.model))
+            self._note((tenant, "tenant"), mix.limits)
+            self._note((tenant, f"model:{self.system.model}"), mix.model_limits)
+            self._everywhere(mix, mix.limits)
+
+    def edit(self) -> None:
+        """Lower and raise limits while requests run under them."""
+        for mix in self.mixes:
+            if mix.edits is None:
+                continue
+            sent_ms = _now_ms()
+            body = limits_body(mix, self.system.model, mix.edits)
+            self._put(f"/tenants/{self.ids[mix.name]}/limits", body)
+            self._everywhere(mix, {**mix.limits, **mix.edits})
+            self._note((self.ids[mix.name], "tenant"), mix.edits, sent_ms)
+
+    def kill(self, gateway: int) -> None:
+        """`kill -9` of a gateway, which is started again at its old address."""
+        os.kill(self.system.ready["pids"]["gateways"][gateway], signal.SIGKILL)
+        self.kills.append(_now_ms())
+
+    def limits(self, kind: str) -> dict[Scope, InForce]:
+        """All limits of a kind that were ever set, by scope."""
+        return {
+            scope: InForce(tuple(changes))
+            for (which, scope), changes in self._changes.items()
+            if which == kind
+        }
+
+    def held(self) -> list[str]:
+        """What holds something now: in the store, by the gateways' account, in an engine."""
+        left = []
+        with redis.Redis.from_url(self.system.ready["redis_url"]) as store:
+            for tenant in self.ids.values():
+                for name, count in (("leases", store.zcard), ("running", store.hlen)):
+                    if counted := count(f"weir:{{{tenant}}}:{name}"):
+                        left.append(f"{tenant} {name}: {counted}")
+        live = self.system.admin("GET", "/admin/v1/live").json
+        left += [
+            f"live {tenant['id']}: {tenant['sequences_running']}"
+            for tenant in live["tenants"]
+            if tenant["id"] in self.ids.values() and tenant["sequences_running"]
+        ]
+        if running := self.system.running():
+            left.append(f"engines: {running}")
+        return left
+
+    def rest(self, last_answer_ms: int, *, with_windows: bool) -> Rest:
+        """Wait until nothing is held, for one lease time from the last answer on."""
+        while (left := self.held()) and _now_ms() <= last_answer_ms + LEASE_MS:
+            time.sleep(0.05)
+        zero_after_ms = None if left else _now_ms() - last_answer_ms
+        windows = {}
+        for mix in self.mixes if with_windows else ():
+            seen = self._limits_of(mix, gateway=0)["tenant"]["tokens_last_minute"]
+            windows[self.ids[mix.name]] = seen
+        return Rest(zero_after_ms, tuple(left), windows)
+
+    def spans(self) -> list[Span]:
+        """What the engines ran."""
+        found: list[Span] = []
+        for index in range(len(self.system.ready["workers"])):
+            since, page = 0, {"entries": [None]}
+            while page["entries"]:
+                page = self.system.worker(f"/weir/ledger?since={since}", index=index)
+                since = page["next"]
+                found += [_span(entry) for entry in page["entries"] if not entry["health"]]
+        return found
+
+    async def rows(self, expected: set[str]) -> list[Row]:
+        """The usage records, once those of all expected requests are there or are overdue."""
+        deadline = time.monotonic() + SHIPPED_WITHIN_S
+        while True:
+            rows = await self.system.sql(_ROWS, list(self.ids.values()))
+            if expected <= {row["request_id"].hex for row in rows}:
+                break
+            if time.monotonic() > deadline:
+                break
+        return [_row(row) for row in rows]
+
+    def _everywhere(self, mix: Mix, limits: Fields) -> None:
+        deadline = time.monotonic() + EVERYWHERE_WITHIN_S
+        wanted = [limits.get(kind) for kind in KINDS]
+        for index in range(len(self.system.ready["gateways"])):
+            while True:
+                with suppress(OSError, KeyError):
+                    shown = self._limits_of(mix, gateway=index)["tenant"]
+                    if [shown[kind] for kind in KINDS] == wanted:
+                        break
+                assert time.monotonic() < deadline, "a limit did not reach every gateway"
+
+    def _limits_of(self, mix: Mix, *, gateway: int) -> Any:
+        url = self.system.gateway(gateway) + "/v1/limits"
+        return self.system.request("GET", url, token=self.secrets[mix.name, 0]).json
+
+    def _note(self, scope: Scope, limits: Fields, sent_ms: int = 0) -> None:
+        for kind, value in limits.items():
+            now_ms = _now_ms() if sent_ms else 0
+            self._changes[kind, scope].append(Change(sent_ms, now_ms, value))
+
+    def _put(self, path: str, body: Any) -> None:
+        reply = self.system.admin("PUT", f"/admin/v1{path}", body)
+        assert reply.status == 200, reply.raw
+
+    def _done(self, method: str, path: str, body: Any) -> Any:
+        reply = self.system.admin(method, f"/admin/v1{path}", body)
+        assert reply.status == 201, reply.raw
+        return reply.json
+
+
+def _span(entry: Any) -> Span:
+    return Span(
+        request_id=entry["rid"][:32],
+        queued_ms=entry["queued_at_ms"],
+        started_ms=entry["started_at_ms"],
+        ended_ms=entry["ended_at_ms"],
+        prompt_tokens=entry["prompt_tokens"],
+        output_tokens=entry["completion_tokens"],
+        cached_tokens=entry["cached_tokens"],
+    )
+
+
+def _row(row: Any) -> Row:
+    ended = row["ended_at"] or row["admitted_at"]
+    return Row(
+        request_id=row["request_id"].hex,
+        tenant=row["tenant_id"],
+        key=row["api_key_id"],
+        model=row["model"],
+        admitted_ms=_ms(row["admitted_at"]),
+        ended_ms=_ms(ended),
+        outcome=row["outcome"],
+        prompt_tokens=row["prompt_tokens"] or 0,
+        output_tokens=row["output_tokens"] or 0,
+        sequences=row["sequences"],
+        engine_final=row["usage_source"] == "engine_final",
+        billable=row["billable"],
+        cost_pico=row["cost_pico"],
+    )
+
+
+def _ms(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

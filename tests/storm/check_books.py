@@ -1,0 +1,82 @@
+"""INV-1, INV-5 and INV-6 after a storm: one record for each admitted request, whatever was killed,
+with the engine's counts; and at rest nothing is held."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from storm.check_sequences import unaccounted
+from storm.check_window import engine_tokens
+from storm.history import LOST, Finding, History, Row
+
+
+def check_books(history: History) -> list[Finding]:
+    """Records against engines and clients."""
+    return [
+        *_doubles(history),
+        *_missing(history),
+        *_never_admitted(history),
+        *(finding for row in history.rows for finding in _counts(history, row)),
+    ]
+
+
+def check_rest(history: History) -> list[Finding]:
+    """Within one lease time after the last answer nothing is held, and the windows hold what ran:
+    actual tokens in place of reserved ones."""
+    rest, found = history.rest, []
+    if rest.zero_after_ms is None or rest.zero_after_ms > history.lease_ms:
+        what = f"still held after {history.lease_ms} ms: {list(rest.left)}"
+        found.append(Finding("rest", "store", what))
+    for tenant, counted in rest.window_tokens.items():
+        rows = [row for row in history.rows if row.tenant == tenant]
+        lost = [row for row in rows if row.outcome == LOST]
+        kept = [row for row in rows if row.outcome != LOST]
+        least = sum(row.prompt_tokens + row.output_tokens for row in kept)
+        most = sum(engine_tokens(history, row) for row in kept)
+        if counted < least or (not lost and counted > most):
+            what = f"the store counts {counted} tokens, engines {most}, {len(lost)} were lost"
+            found.append(Finding("window", tenant, what))
+    return found
+
+
+def _doubles(history: History) -> Iterator[Finding]:
+    for request_id, count in Counter(row.request_id for row in history.rows).items():
+        if count > 1:
+            yield Finding("double", request_id, f"has {count} records")
+
+
+def _missing(history: History) -> Iterator[Finding]:
+    for request_id in sorted({span.request_id for span in unaccounted(history)}):
+        yield Finding("missing", request_id, "an engine ran it and it has no record")
+    for call in history.calls:
+        if call.status == 200 and call.request_id not in history.row_of:
+            yield Finding("missing", str(call.request_id), "was answered and has no record")
+
+
+def _never_admitted(history: History) -> Iterator[Finding]:
+    """What was refused by its limits consumed nothing and has no record (INV-4)."""
+    for call in history.calls:
+        if call.status == 429 and call.request_id in history.row_of:
+            yield Finding("refused", str(call.request_id), "was over its limit and has a record")
+
+
+def _counts(history: History, row: Row) -> Iterator[Finding]:
+    spans = history.spans_of.get(row.request_id, [])
+    call = history.call_of.get(row.request_id)
+    output = sum(span.output_tokens for span in spans)
+    if row.outcome == "completed" and len(spans) != row.sequences:
+        what = f"{row.sequences} sequences recorded, {len(spans)} run"
+        yield Finding("counts", row.request_id, what)
+    if row.outcome == "completed" and row.engine_final and row.output_tokens != output:
+        what = f"{row.output_tokens} output tokens recorded, {output} run"
+        yield Finding("counts", row.request_id, what)
+    if row.output_tokens > output:
+        what = f"{row.output_tokens} output tokens recorded, only {output} run"
+        yield Finding("counts", row.request_id, what)
+    prompts = {span.prompt_tokens for span in spans} | {sum(s.prompt_tokens for s in spans)}
+    if row.outcome == "completed" and row.prompt_tokens not in prompts:
+        what = f"{row.prompt_tokens} prompt tokens recorded, {sorted(prompts)} run"
+        yield Finding("counts", row.request_id, what)
+    if call is not None and call.whole and row.outcome != "completed":
+        yield Finding("counts", row.request_id, f"was answered whole and is {row.outcome}")
+    if row.outcome == LOST and history.killed_after(row) is None:
+        yield Finding("lost", row.request_id, "is gateway_lost, and no gateway was killed then")
