@@ -1,23 +1,23 @@
 """Limits of tenants and keys: read, replaced whole, or changed field by field."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from sqlalchemy import update
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
 from gateway.adapters.tables import api_key, tenant
-from gateway.administration.fleet import known_models
 from gateway.administration.images import limits_image
 from gateway.administration.keys import existing_key
+from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.administration.views import tenant_limits
-from gateway.domain.limits_check import changed_limits, limits_from
+from gateway.domain.limits_check import Reach, changed_limits, limits_from
 from gateway.domain.tenant import ApiKey, Limits, Tenant
 
-Revision = Callable[[Limits, Collection[str]], Limits]
-"""From the limits in force and the models that exist, the limits to be stored."""
+Revision = Callable[[Limits, Reach], Limits]
+"""From the limits in force and what they can reach, the limits to be stored."""
 
 
 class LimitVerbs(Store):
@@ -75,7 +75,8 @@ class LimitVerbs(Store):
     async def _revise_tenant(self, actor: str, tenant_id: str, revise: Revision) -> Tenant:
         async with self._changing(actor) as change:
             before = await existing_tenant(change.db, tenant_id)
-            revised = revise(before.limits, await known_models(change.db))
+            reach = await reach_of(change.db, currency=before.currency, now_ms=self._now_ms())
+            revised = revise(before.limits, reach)
             if tenant_limits(revised) == tenant_limits(before.limits):
                 return before
             row = await change.db.execute(
@@ -98,7 +99,14 @@ class LimitVerbs(Store):
     async def _revise_key(self, actor: str, key_id: str, revise: Revision) -> ApiKey:
         async with self._changing(actor) as change:
             before = await existing_key(change.db, key_id)
-            revised = revise(before.limits, await known_models(change.db))
+            owner = await existing_tenant(change.db, before.tenant_id)
+            reach = await reach_of(
+                change.db,
+                currency=owner.currency,
+                now_ms=self._now_ms(),
+                allowed_models=before.models,
+            )
+            revised = revise(before.limits, reach)
             if revised == before.limits:
                 return before
             row = await change.db.execute(
@@ -119,10 +127,8 @@ class LimitVerbs(Store):
 
 
 def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
-    return lambda _, models: limits_from(limits, known_models=models)
+    return lambda _, reach: limits_from(limits, reach)
 
 
 def _amendment(changes: Mapping[str, object], model_id: str | None) -> Revision:
-    return lambda limits, models: changed_limits(
-        limits, changes, known_models=models, model_id=model_id
-    )
+    return lambda limits, reach: changed_limits(limits, changes, reach, model_id=model_id)

@@ -6,7 +6,8 @@ import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.adapters.directory_rows import TENANT_COLUMNS, tenant_from
+from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
+from gateway.adapters.tables import api_key
 from gateway.adapters.tables import tenant as tenant_table
 from gateway.administration.checks import (
     check_currency,
@@ -14,14 +15,14 @@ from gateway.administration.checks import (
     check_tenant_id,
     check_time_zone,
 )
-from gateway.administration.fleet import known_models
 from gateway.administration.images import tenant_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page
+from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.domain.instants import instant_of
-from gateway.domain.limits_check import limits_from
+from gateway.domain.limits_check import has_budget, limits_from
 from gateway.domain.tenant import BillingProfile, Limits, Tenant
-from gateway.errors import Conflict, NotFound
+from gateway.errors import Conflict, NotFound, Unprocessable
 
 
 class TenantVerbs(Store):
@@ -48,7 +49,8 @@ class TenantVerbs(Store):
             "billing_profile": msgspec.to_builtins(billing_profile),
         }
         async with self._changing(actor) as change:
-            checked = limits_from(limits, known_models=await known_models(change.db))
+            reach = await reach_of(change.db, currency=currency, now_ms=self._now_ms())
+            checked = limits_from(limits, reach)
             if await _found(change.db, tenant_id) is not None:
                 raise Conflict(f"tenant {tenant_id} exists already")
             row = await change.db.execute(
@@ -73,8 +75,9 @@ class TenantVerbs(Store):
         time_zone: str | None = None,
         billing_profile: BillingProfile | None = None,
     ) -> Tenant:
-        """Change what is given, leave the rest. A suspended tenant's keys are refused within a
-        second on every gateway, and work again as soon after it is resumed."""
+        """Change what is given, leave the rest; the currency only while neither the tenant nor a
+        key of its has a budget, which would be another amount. A suspended tenant's keys are
+        refused within a second on every gateway, and work again as soon after it is resumed."""
         values: dict[str, object] = {}
         if name is not None:
             values["name"] = check_name(name)
@@ -99,6 +102,8 @@ class TenantVerbs(Store):
                 values["suspended_at"] = instant_of(self._now_ms()) if suspended else None
             if not values:
                 return before, None
+            if values.get("currency", before.currency) != before.currency:
+                await _check_no_budget(change.db, before)
             row = await change.db.execute(
                 update(tenant_table)
                 .where(tenant_table.c.id == tenant_id)
@@ -129,6 +134,17 @@ class TenantVerbs(Store):
         """Tenants by id."""
         query = select(*TENANT_COLUMNS)
         return await self._page(query, tenant_table.c.id, tenant_from, limit, cursor)
+
+
+async def _check_no_budget(db: AsyncConnection, found: Tenant) -> None:
+    rows = await db.execute(select(*KEY_COLUMNS).where(api_key.c.tenant_id == found.id))
+    keys = [key_from(row) for row in rows]
+    for shown, limits in (("the tenant", found.limits), *((f"key {k.id}", k.limits) for k in keys)):
+        if has_budget(limits):
+            raise Unprocessable(
+                f"currency: {shown} has a budget in {found.currency}: take it away first",
+                param="currency",
+            )
 
 
 async def existing_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:

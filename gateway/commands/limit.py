@@ -19,9 +19,10 @@ HELP = {
     "max_queued": "Requests waiting at once.",
     "max_wait_ms": "Longest wait in the queue, in milliseconds.",
     "weight": "Share among tenants that wait, 1 to 1000.",
-    "monthly_budget": "In the tenant's currency; cannot be enforced yet.",
-    "max_prompt_tokens": "Longest prompt.",
-    "max_output_tokens": "Longest output.",
+    "monthly_budget": "Of a calendar month, in the tenant's currency: 500.00. Every model that it "
+    "is for must have a price.",
+    "max_prompt_tokens": "Tokens of a request's prompts together.",
+    "max_output_tokens": "Tokens of one choice.",
     "data_policy": "self_hosted_only or hosted_allowed; a key's can be none: its tenant's holds.",
     "cache_isolation": "tenant or shared.",
 }
@@ -68,7 +69,7 @@ def set_limits(
 ) -> None:
     """Change the limits that are named and leave the others; `none` takes a limit away."""
     _check_subject(tenant_id, key_id)
-    changes = {name: _value_of(text) for name, text in given.items() if text is not None}
+    changes = {name: _value_of(name, text) for name, text in given.items() if text is not None}
     if not changes:
         raise click.UsageError("name at least one limit, such as --max-sequences 8")
     if key_id is not None:
@@ -93,10 +94,12 @@ def _check_subject(tenant_id: str | None, key_id: str | None) -> None:
         raise click.UsageError("name a tenant, or a key with --key")
 
 
-def _value_of(text: str) -> object:
+def _value_of(name: str, text: str) -> object:
     """What the text means; whether a limit may be so is checked where it is stored."""
     if text == "none":
         return None
+    if name == "monthly_budget":
+        return text
     if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20:
         return int(text)
     return text

@@ -7,6 +7,15 @@ import msgspec
 
 NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Weight = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Budget = Annotated[
+    str,
+    msgspec.Meta(
+        description="An amount in the tenant's currency, in plain digits with at most its decimals",
+        examples=["500.00"],
+        extra_json_schema={"pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,3})?$"},
+    ),
+]
+"""Money as people write it; `limits_check` reads it with its currency before it is stored."""
 
 
 class RequestClass(StrEnum):
@@ -36,8 +45,7 @@ class ModelLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_sequences: NonNegative | None = None
     tpm: NonNegative | None = None
     rpm: NonNegative | None = None
-    monthly_budget: str | None = None
-    """An amount in the tenant's currency, such as "500.00"."""
+    monthly_budget: Budget | None = None
     max_prompt_tokens: NonNegative | None = None
     max_output_tokens: NonNegative | None = None
 
@@ -57,7 +65,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     max_queued: NonNegative = 64
     max_wait_ms: NonNegative = 10_000
     weight: Weight = 1
-    monthly_budget: str | None = None
+    monthly_budget: Budget | None = None
     max_prompt_tokens: NonNegative | None = None
     max_output_tokens: NonNegative | None = None
     data_policy: DataPolicy | None = None

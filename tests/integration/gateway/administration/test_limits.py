@@ -3,12 +3,16 @@
 import asyncio
 
 import pytest
+from sqlalchemy import func, insert
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from billing.postgres.tables import price
 from gateway.administration import Administration
-from gateway.domain.tenant import Limits, ModelLimits
+from gateway.domain.tenant import Limits, Model, ModelLimits
 from gateway.errors import NotFound, Unprocessable
 
 ME = "cli:test"
+N = Model(id="n", context_tokens=2048, max_output_tokens=512)
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +91,70 @@ async def test_a_refused_change_leaves_everything(administration: Administration
     assert (await administration.list_audit(1)).items[0].action == "tenant.create"
     with pytest.raises(NotFound):
         await administration.put_key_limits(ME, "key_unknown", {})
+
+
+async def a_price(engine: AsyncEngine, model: str = "m", currency: str = "USD") -> None:
+    """The fleet's price of a model, from now on."""
+    async with engine.begin() as db:
+        await db.execute(
+            insert(price).values(
+                model=model,
+                provider="self",
+                currency=currency,
+                input_pico=1,
+                output_pico=2,
+                effective_from=func.date_trunc("milliseconds", func.now()),
+            )
+        )
+
+
+async def test_b27_a_budget_needs_prices(
+    administration: Administration, engine: AsyncEngine
+) -> None:
+    """B27, R14: refused while a model that it reaches has none, then kept as it was written; B04:
+    null takes it away."""
+    await administration.register_model(ME, N)
+    await a_price(engine, "m")
+    with pytest.raises(Unprocessable, match="model n has no price in USD"):
+        await administration.put_tenant_limits(ME, "acme", {"monthly_budget": "5.00"})
+    await administration.put_tenant_limits(ME, "acme", {"models": {"m": {"monthly_budget": "5"}}})
+    await a_price(engine, "n")
+    await administration.put_tenant_limits(ME, "acme", {"monthly_budget": "5.00"})
+    assert (await administration.get_tenant_limits("acme")).monthly_budget == "5.00"
+    gone = await administration.put_tenant_limits(ME, "acme", {"monthly_budget": None})
+    assert gone.limits.monthly_budget is None
+
+
+async def test_b27_a_keys_budget_is_for_its_models(
+    administration: Administration, engine: AsyncEngine
+) -> None:
+    """Its tenant needs none; a model that it may not use needs no price, and has no limits."""
+    await administration.register_model(ME, N)
+    await a_price(engine, "m")
+    key, _ = await administration.create_key(ME, "acme", "k", "batch", models=["m"])
+    wide, _ = await administration.create_key(ME, "acme", "w", "batch")
+    changed = await administration.put_key_limits(ME, key.id, {"monthly_budget": "0.01"})
+    assert changed.limits == Limits(monthly_budget="0.01")
+    with pytest.raises(Unprocessable, match="model n has no price"):
+        await administration.put_key_limits(ME, wide.id, {"monthly_budget": "0.01"})
+    with pytest.raises(Unprocessable, match=r"models\.n: the key may not use"):
+        await administration.put_key_limits(ME, key.id, {"models": {"n": {"tpm": 1}}})
+
+
+async def test_a_budget_holds_the_currency(
+    administration: Administration, engine: AsyncEngine
+) -> None:
+    """Five dollars are not five yen: it is changed while neither tenant nor key has a budget."""
+    await a_price(engine)
+    key, _ = await administration.create_key(ME, "acme", "k", "batch")
+    await administration.put_key_limits(ME, key.id, {"models": {"m": {"monthly_budget": "5"}}})
+    assert (await administration.update_tenant(ME, "acme", currency="USD")).currency == "USD"
+    with pytest.raises(Unprocessable, match=rf"key {key.id} has a budget") as refused:
+        await administration.update_tenant(ME, "acme", currency="JPY")
+    assert refused.value.param == "currency"
+    await administration.put_key_limits(ME, key.id, {})
+    await administration.put_tenant_limits(ME, "acme", {"monthly_budget": "5"})
+    with pytest.raises(Unprocessable, match="the tenant has a budget"):
+        await administration.update_tenant(ME, "acme", currency="JPY")
+    await administration.put_tenant_limits(ME, "acme", {})
+    assert (await administration.update_tenant(ME, "acme", currency="JPY")).currency == "JPY"

@@ -1,0 +1,32 @@
+"""What limits that are about to be stored can meet: the models that exist, and their prices."""
+
+from collections.abc import Collection
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from billing.domain.price_book import PriceBook
+from billing.postgres.prices import PRICE_COLUMNS, price_from
+from billing.postgres.tables import price
+from gateway.administration.fleet import known_models
+from gateway.domain.limits_check import SELF, Reach
+
+
+async def reach_of(
+    db: AsyncConnection,
+    *,
+    currency: str,
+    now_ms: int,
+    allowed_models: Collection[str] | None = None,
+) -> Reach:
+    """The reach of a tenant that is billed in `currency`, or of its key for `allowed_models`."""
+    rows = await db.execute(
+        select(*PRICE_COLUMNS).where(price.c.currency == currency, price.c.provider == SELF)
+    )
+    return Reach(
+        known_models=await known_models(db),
+        allowed_models=allowed_models,
+        currency=currency,
+        prices=PriceBook(price_from(row) for row in rows),
+        now_ms=now_ms,
+    )
