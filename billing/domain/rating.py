@@ -1,8 +1,10 @@
 """What a request costs: whole tokens times whole pico-units, so that nothing is ever rounded."""
 
 import msgspec
+from msgspec.structs import replace
 
 from billing.domain.price_book import Price, PriceBook
+from billing.domain.usage_record import UsageRecord
 
 COST_PICO_MAX = 2**63 - 1
 """The most that a cost's column holds."""
@@ -19,11 +21,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     cost_pico: int | None
     list_cost_pico: int | None
     currency: str
-
-    @property
-    def is_unpriced(self) -> bool:
-        """Whether something is owed that nobody can name: it holds up the invoice."""
-        return self.cost_pico is None
 
 
 def cost_pico(
@@ -93,6 +90,32 @@ def rate(
         cost_pico=listed if billable else 0,
         list_cost_pico=listed,
         currency=currency,
+    )
+
+
+def rated(record: UsageRecord, book: PriceBook, currency: str | None) -> UsageRecord:
+    """The record with its cost in `currency`, the tenant's when it was admitted. Where nobody knows
+    that currency (None) the record is as it was, without a cost."""
+    if currency is None:
+        return record
+    cost = rate(
+        book,
+        model=record.model,
+        provider=record.provider,
+        currency=currency,
+        admitted_at_ms=record.admitted_at_ms,
+        prompt_tokens=record.prompt_tokens,
+        cached_tokens=record.cached_prompt_tokens,
+        output_tokens=record.output_tokens,
+        reasoning_tokens=record.reasoning_tokens,
+        billable=record.billable,
+    )
+    return replace(
+        record,
+        price_id=cost.price_id,
+        cost_pico=cost.cost_pico,
+        list_cost_pico=cost.list_cost_pico,
+        currency=cost.currency,
     )
 
 

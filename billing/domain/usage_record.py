@@ -74,6 +74,15 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     billable: bool
     billing_policy: int
     """Version of the policy table that decided `billable`."""
+    price_id: int | None = None
+    """The price it was rated at, for good."""
+    cost_pico: int | None = None
+    """What the tenant owes, in pico-units of `currency`: 0 where not billable, None where there was
+    no price, and in records of a release that did not rate."""
+    list_cost_pico: int | None = None
+    """What the price book made of the tokens, billable or not."""
+    currency: str | None = None
+    """The tenant's when it was admitted."""
     attempts: tuple["UsageAttempt", ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""The tables under the usage views, as queries name them. Migration 0002 makes them.
+"""The tables under the usage views and the price book, as queries name them. Migrations 0002 and
+0004 make them.
 
 Rows carry tenant and key ids without foreign keys: a bill outlives its tenant. Partitions by month
 are not listed here; Postgres's own function `ensure_usage_partitions` makes them.
@@ -23,6 +24,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
+
+from billing.domain.price_book import PRICE_PICO_MAX
 
 metadata = MetaData(
     naming_convention={
@@ -171,3 +174,31 @@ usage_dead_letter = Table(
 )
 """Records that Postgres refused, as the journal holds them (msgpack), until someone resolves them.
 `source` is the journal record's place, so that a replay adds none."""
+
+price = Table(
+    "price",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("model", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("input_pico", BigInteger, nullable=False),
+    Column("cached_input_pico", BigInteger),
+    Column("output_pico", BigInteger, nullable=False),
+    Column("effective_from", _INSTANT, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("created_at", _INSTANT, nullable=False, server_default=func.now()),
+    UniqueConstraint("model", "provider", "currency", "effective_from"),
+    _check("provider", "provider = 'self' OR provider LIKE 'hosted:_%'"),
+    _check("currency", "currency ~ '^[A-Z]{3}$'"),
+    _check(
+        "pico",
+        f"input_pico BETWEEN 0 AND {PRICE_PICO_MAX}"
+        f" AND cached_input_pico BETWEEN 0 AND {PRICE_PICO_MAX}"
+        f" AND output_pico BETWEEN 0 AND {PRICE_PICO_MAX}",
+    ),
+    _check("effective_from", "effective_from = date_trunc('milliseconds', effective_from)"),
+    Index("price_changed_idx", "changed"),
+)
+"""List prices. A row is written once, numbered by `changed` as the directory's rows are, and begins
+at or after the time at which it is written; triggers see to each of these."""

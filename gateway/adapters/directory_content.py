@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Row
 
-from billing.domain.price_book import PriceBook
+from billing.domain.price_book import Price, PriceBook
+from billing.postgres.prices import price_from
 from gateway.adapters.directory_queries import DirectoryRows
 from gateway.adapters.directory_rows import (
     hosted_provider_from,
@@ -41,21 +42,23 @@ class DirectoryChange:
     keys: list[ApiKey] = field(default_factory=list)
     fleet: bool = False
     """Models, workers or hosted providers."""
+    prices: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
-        return not (self.whole or self.tenants or self.keys or self.fleet)
+        return not (self.whole or self.tenants or self.keys or self.fleet or self.prices)
 
     def take(self, later: "DirectoryChange") -> None:
         """Add what a later batch of the same look found."""
         self.tenants.extend(later.tenants)
         self.keys.extend(later.keys)
         self.fleet |= later.fleet
+        self.prices |= later.prices
 
 
 class DirectoryContent:
-    """What a gateway knows of tenants, keys, models, workers and hosted providers."""
+    """What a gateway knows of tenants, keys, models, workers, hosted providers and prices."""
 
     def __init__(self, earlier: "DirectoryContent | None" = None) -> None:
         """Empty, but for the revocations that `earlier` knows: they hold against older rows."""
@@ -64,7 +67,8 @@ class DirectoryContent:
         self.workers: dict[str, Worker] = {}
         """Those that may be used: none at a hosted provider's server, whatever Postgres says."""
         self.providers: dict[str, HostedProvider] = {}
-        self.price_book = PriceBook()
+        self._prices: dict[int, Price] = {}
+        self._price_book: PriceBook | None = None
         self._registered: dict[str, Worker] = {}
         self._provider_urls: dict[str, str] = {}
         self._said_aside: set[str] = set() if earlier is None else earlier._said_aside  # noqa: SLF001
@@ -79,6 +83,13 @@ class DirectoryContent:
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         """The key with that digest."""
         return self._keys.get(digest)
+
+    @property
+    def price_book(self) -> PriceBook:
+        """Every price that was read, put in order when it is first asked for."""
+        if self._price_book is None:
+            self._price_book = PriceBook(self._prices.values())
+        return self._price_book
 
     def update(self, rows: DirectoryRows) -> DirectoryChange:
         """Take `rows` for what has changed. A row that this version cannot read (a newer one may
@@ -95,12 +106,16 @@ class DirectoryContent:
             _put(self._provider_urls, row.name, row, lambda row: str(row.url))
         if rows.workers or rows.providers:
             self._set_workers_aside()
+        if rows.prices:
+            self._prices |= {row.id: price_from(row) for row in rows.prices}
+            self._price_book = None
         tenants = [self._put_tenant(row) for row in rows.tenants]
         keys = [self._put_key(row) for row in rows.keys]
         return DirectoryChange(
             tenants=[tenant for tenant in tenants if tenant is not None],
             keys=[key for key in keys if key is not None],
             fleet=bool(rows.models or rows.workers or rows.providers),
+            prices=bool(rows.prices),
         )
 
     def _set_workers_aside(self) -> None:

@@ -1,6 +1,6 @@
 """What changed in the directory's tables, read so that no change falls between two looks."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,8 @@ from sqlalchemy import Row, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
+from billing.postgres.prices import PRICE_COLUMNS
+from billing.postgres.tables import price
 from gateway.adapters.directory_rows import (
     HOSTED_COLUMNS,
     KEY_COLUMNS,
@@ -39,6 +41,7 @@ class DirectoryRows:
     models: Rows = field(default_factory=list)
     workers: Rows = field(default_factory=list)
     providers: Rows = field(default_factory=list)
+    prices: Rows = field(default_factory=list)
 
 
 _NEWEST = func.greatest(
@@ -71,6 +74,8 @@ async def changed_rows(
         yield DirectoryRows(workers=rows)
     async for rows in _batches(db, hosted_provider, HOSTED_COLUMNS, after, newest):
         yield DirectoryRows(providers=rows)
+    async for rows in _batches(db, price, PRICE_COLUMNS, after, newest):
+        yield DirectoryRows(prices=rows)
     async for rows in _batches(db, tenant, TENANT_COLUMNS, after, newest):
         yield DirectoryRows(tenants=rows)
     async for rows in _batches(db, api_key, KEY_COLUMNS, after, newest):
@@ -80,7 +85,7 @@ async def changed_rows(
 async def _batches(
     db: AsyncConnection,
     table: Table,
-    columns: tuple[ColumnElement[Any], ...],
+    columns: Sequence[ColumnElement[Any]],
     after: int,
     newest: int,
 ) -> AsyncIterator[Rows]:

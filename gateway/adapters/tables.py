@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from billing.postgres.tables import price
+
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pkey",
@@ -176,5 +178,5 @@ audit_log = Table(
     Index("audit_log_subject_kind_subject_id_id_idx", "subject_kind", "subject_id", "id"),
 )
 
-DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider)
+DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider, price)
 """What gateways hold in memory and follow by `changed`."""

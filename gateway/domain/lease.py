@@ -19,3 +19,5 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     reserved_tokens: int
     sequences: int
     queue_ms: int = 0
+    currency: str | None = None
+    """What the tenant is billed in; None in entries of a release that did not rate."""

@@ -56,6 +56,7 @@ async def admit(
         prompt_tokens=needs.prompt_tokens,
         reserved_tokens=lease.reserved_tokens,
         sequences=request.sequences,
+        currency=caller.tenant.currency,
     )
     try:
         if arrival.connection.left:

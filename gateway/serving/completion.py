@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from billing.domain.rating import rated
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
 from gateway.domain.engine_facts import engine_priority
@@ -252,7 +253,7 @@ class Completions:
         return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
 
     def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
-        return usage_record(
+        used = usage_record(
             running.admitted,
             running.choices,
             outcome,
@@ -260,6 +261,7 @@ class Completions:
             arrival_us=running.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
         )
+        return rated(used, self._directory.price_book(), running.admitted.currency)
 
     async def _record(self, record: UsageRecord) -> WeirError | None:
         """Durable on return. What is returned says that it is not: then the admission, which is

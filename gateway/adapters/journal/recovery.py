@@ -58,7 +58,9 @@ def recover(directory: Path, storage: Storage) -> Recovery:
 
 
 def lost_record(entry: Admitted, *, now_ms: int) -> UsageRecord:
-    """How a request ends whose gateway died: what it used is unknown, so nothing is claimed."""
+    """How a request ends whose gateway died: what it used is unknown, so nothing is claimed, and
+    nothing costs nothing at any price."""
+    cost_pico = None if entry.currency is None else 0
     return UsageRecord(
         request_id=entry.request_id,
         tenant_id=entry.tenant_id,
@@ -73,6 +75,9 @@ def lost_record(entry: Admitted, *, now_ms: int) -> UsageRecord:
         usage_source=UsageSource.ESTIMATED,
         billable=is_billable(Outcome.GATEWAY_LOST, 0),
         billing_policy=CURRENT_POLICY,
+        cost_pico=cost_pico,
+        list_cost_pico=cost_pico,
+        currency=entry.currency,
     )
 
 

@@ -72,7 +72,8 @@ async def test_views_are_the_contract(engine: AsyncEngine, view: str, columns: s
 async def test_a_record_reads_as_it_was_written(engine: AsyncEngine) -> None:
     """Every field of a record and of its attempts comes back through the views, times to the ms."""
     admission = an_admission(at_ms=1_795_970_008_193, request_class="batch")
-    record = a_record(admission, reasoning_tokens=6, usage_flags=("a", "b"))
+    money = {"price_id": 7, "cost_pico": 2**63 - 1, "list_cost_pico": 0, "currency": "KWD"}
+    record = a_record(admission, reasoning_tokens=6, usage_flags=("a", "b"), **money)
     assert await insert(engine, record) == 1
     async with engine.connect() as db:
         page = await list_records(db, UsageFilter())
@@ -84,19 +85,27 @@ async def test_a_record_reads_as_it_was_written(engine: AsyncEngine) -> None:
             *("prompt_tokens", "cached_prompt_tokens", "output_tokens", "reasoning_tokens"),
             *("sequences", "queue_ms", "ttft_ms", "tpot_us", "itl_max_us", "outcome", "final"),
             *("finish_reason", "usage_source", "usage_flags", "provider", "worker_id"),
-            *("billable", "billing_policy"),
+            *("billable", "billing_policy", *money),
         )
     }
     assert {field: getattr(row, field) for field in expected} == expected
     assert row.admitted_at == datetime(2026, 11, 29, 16, 33, 28, 193_000, tzinfo=UTC)
     assert row.ended_at - row.admitted_at == timedelta(milliseconds=250)
-    assert (row.attempts, row.cost_pico, row.price_id, row.currency) == (1, None, None, None)
+    assert row.attempts == 1
     (attempt,) = await query(
         engine,
         "SELECT request_id, attempt, worker_id, provider, outcome, prompt_tokens, output_tokens,"
         " extract(epoch FROM ended_at - started_at)::float FROM usage_attempts",
     )
     assert attempt == (record.request_id, 1, "local-0", "self", "completed", 12, 20, 0.245)
+
+
+async def test_a_record_without_money_reads_so(engine: AsyncEngine) -> None:
+    """What an earlier release left in a journal: NULL, never 0."""
+    await insert(engine, a_record())
+    async with engine.connect() as db:
+        (row,) = (await list_records(db, UsageFilter())).records
+    assert (row.price_id, row.cost_pico, row.list_cost_pico, row.currency) == (None,) * 4
 
 
 async def test_repeating_a_batch_adds_nothing(engine: AsyncEngine) -> None:

@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from usage_examples import a_record
 
 from billing.domain.price_book import PRICE_PICO_MAX, Price, PriceBook
-from billing.domain.rating import COST_PICO_MAX, Cost, cost_pico, most_pico, rate
+from billing.domain.rating import COST_PICO_MAX, Cost, cost_pico, most_pico, rate, rated
 
 PRICE = Price(
     id=7,
@@ -33,7 +34,7 @@ def cost_of(price: Price = PRICE, **tokens: int) -> int:
     return cost_pico(price, **{**counts, **tokens})
 
 
-def rated(book: PriceBook, **changes: object) -> Cost:
+def a_cost(book: PriceBook, **changes: object) -> Cost:
     """A completed request of 1,000 prompt tokens, 900 of them cached, and 50 of output."""
     fields: dict[str, object] = {
         "model": "m",
@@ -117,17 +118,16 @@ def test_a_request_is_rated_at_the_price_of_its_admission() -> None:
     later = replace(PRICE, id=8, input_pico=9, cached_input_pico=9, effective_from_ms=2_000)
     book = PriceBook([PRICE, later])
     cost = 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000
-    assert rated(book) == Cost(price_id=7, cost_pico=cost, list_cost_pico=cost, currency="USD")
-    assert rated(book) == rated(PriceBook([PRICE]))
-    assert rated(book, admitted_at_ms=2_000).price_id == 8
+    assert a_cost(book) == Cost(price_id=7, cost_pico=cost, list_cost_pico=cost, currency="USD")
+    assert a_cost(book) == a_cost(PriceBook([PRICE]))
+    assert a_cost(book, admitted_at_ms=2_000).price_id == 8
 
 
 def test_what_is_not_billable_costs_the_tenant_nothing() -> None:
     """V44: its list price is kept, for the report."""
-    found = rated(PriceBook([PRICE]), billable=False)
+    found = a_cost(PriceBook([PRICE]), billable=False)
     assert found.cost_pico == 0
     assert found.list_cost_pico == 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000
-    assert not found.is_unpriced
 
 
 @pytest.mark.parametrize(
@@ -141,21 +141,19 @@ def test_what_is_not_billable_costs_the_tenant_nothing() -> None:
 )
 def test_what_has_no_price_is_unpriced_never_free(changes: dict[str, object]) -> None:
     """B20, B26, V47."""
-    found = rated(PriceBook([PRICE]), **changes)
+    found = a_cost(PriceBook([PRICE]), **changes)
     currency = changes.get("currency", "USD")
     assert found == Cost(price_id=None, cost_pico=None, list_cost_pico=None, currency=str(currency))
-    assert found.is_unpriced
 
 
 def test_what_is_neither_priced_nor_billable_owes_nothing() -> None:
-    found = rated(PriceBook(), billable=False)
+    found = a_cost(PriceBook(), billable=False)
     assert (found.cost_pico, found.list_cost_pico) == (0, None)
-    assert not found.is_unpriced
 
 
 def test_free_is_a_price_of_its_own() -> None:
     free = replace(PRICE, input_pico=0, cached_input_pico=0, output_pico=0)
-    found = rated(PriceBook([free]))
+    found = a_cost(PriceBook([free]))
     assert (found.price_id, found.cost_pico, found.list_cost_pico) == (7, 0, 0)
 
 
@@ -163,6 +161,20 @@ def test_free_is_a_price_of_its_own() -> None:
 def test_a_cost_that_no_column_holds_is_held_back(over: int, unpriced: bool) -> None:
     """Cut off at the column's end it would be wrong, and refused by Postgres it would be lost."""
     dear = replace(PRICE, input_pico=1, cached_input_pico=1)
-    found = rated(PriceBook([dear]), prompt_tokens=COST_PICO_MAX + over, output_tokens=0)
-    assert found.is_unpriced is unpriced
+    found = a_cost(PriceBook([dear]), prompt_tokens=COST_PICO_MAX + over, output_tokens=0)
+    assert (found.cost_pico is None) is unpriced
     assert (found.price_id is None) is unpriced
+
+
+def test_a_rated_record_has_its_cost_and_is_otherwise_as_it_was() -> None:
+    record = a_record(model="m", prompt_tokens=1_000, cached_prompt_tokens=900, output_tokens=50)
+    cost = 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000
+    found = rated(record, PriceBook([PRICE]), "USD")
+    assert found == replace(record, price_id=7, cost_pico=cost, list_cost_pico=cost, currency="USD")
+    assert rated(found, PriceBook([PRICE]), "USD") == found
+
+
+def test_a_record_of_an_unknown_currency_has_no_cost() -> None:
+    """One that a release without prices admitted."""
+    record = a_record(model="m")
+    assert rated(record, PriceBook([PRICE]), None) == record

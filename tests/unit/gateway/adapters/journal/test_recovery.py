@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from usage_examples import a_record, an_admission
@@ -150,3 +151,12 @@ def test_a_lost_request_claims_nothing() -> None:
     assert (record.prompt_tokens, record.output_tokens, record.billable) == (0, 0, False)
     assert (record.sequences, record.queue_ms) == (3, 9)
     assert record.ended_at_ms == entry.admitted_at_ms + 77
+
+
+@pytest.mark.parametrize(("currency", "cost"), [("JPY", 0), (None, None)])
+def test_a_lost_request_costs_nothing(currency: str | None, cost: int | None) -> None:
+    """0 in the tenant's currency; where an earlier release did not write that down, no cost, as
+    none of its records has one."""
+    record = lost_record(an_admission(currency=currency), now_ms=1_800_000_000_000)
+    assert (record.cost_pico, record.list_cost_pico, record.currency) == (cost, cost, currency)
+    assert record.price_id is None
