@@ -12,7 +12,7 @@ sum, and is added when it comes back and ships. One that lives and cannot ship i
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -26,18 +26,22 @@ GATEWAYS_KEY = "weir:gateways"
 PERIOD_S = 0.25
 REACH_MS = 200
 CALL_TIMEOUT_S = 0.25
-_SCRIPT = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
+_TELL = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
+_READ = "return redis.call('HGETALL', KEYS[1])"
+_FORGET = "return redis.call('HDEL', KEYS[1], unpack(ARGV))"
 logger = logging.getLogger(__name__)
 
 
+class Script(Protocol):
+    """A script of the store, called with its keys and arguments."""
+
+    def __call__(self, keys: Sequence[str], args: Sequence[str | int]) -> Awaitable[Any]: ...
+
+
 class Store(Protocol):
-    """What is asked of a Redis client, of one server or of a cluster: commands on one key."""
+    """What is asked of a Redis client, of one server or of a cluster: scripts on one key."""
 
-    def eval(self, script: str, numkeys: int, /, *keys_and_args: str) -> Any: ...
-
-    def hgetall(self, name: str) -> Any: ...
-
-    def hdel(self, name: str, *keys: str) -> Any: ...
+    def register_script(self, source: str) -> Script: ...
 
 
 class Shipping(Protocol):
@@ -65,7 +69,9 @@ class Presence:
         *,
         owed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        self._store = store
+        self._script_tell = store.register_script(_TELL)
+        self._script_read = store.register_script(_READ)
+        self._script_forget = store.register_script(_FORGET)
         self._gateway_id = gateway_id
         self._shipper = shipper
         self._owed = owed
@@ -100,7 +106,7 @@ class Presence:
 
     async def leave(self) -> None:
         """This gateway ends and has shipped all: nobody need wait for it."""
-        await _bounded(lambda: self._store.hdel(GATEWAYS_KEY, self._gateway_id))
+        await _called(self._script_forget, self._gateway_id)
 
     async def ask(self) -> int:
         """An instant after all that has happened: what a gateway had recorded before this call is
@@ -110,27 +116,19 @@ class Presence:
     async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
         """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
         where there are none."""
-        fields = cast(
-            "dict[bytes, bytes]", await _bounded(lambda: self._store.hgetall(GATEWAYS_KEY))
-        )
+        reply = iter(cast("list[bytes]", await _called(self._script_read)))
+        fields = dict(zip(reply, reply, strict=True))
         began = fields.pop(b"began", None)
         now_ms = int(fields.pop(b"clock", b"0"))
         gateways = {name.decode(): _standing(value) for name, value in fields.items()}
         old = forgotten(gateways, now_ms=now_ms)
         if old:
-            await _bounded(lambda: self._store.hdel(GATEWAYS_KEY, *old))
+            await _called(self._script_forget, *old)
         began_ms = None if began is None else int(began)
         return waited_for(gateways, instant_ms, began_ms=began_ms, now_ms=now_ms)
 
     async def _tell(self, gateway_id: str, through_ms: int) -> int:
-        return int(
-            cast(
-                "bytes",
-                await _bounded(
-                    lambda: self._store.eval(_SCRIPT, 1, GATEWAYS_KEY, gateway_id, str(through_ms))
-                ),
-            )
-        )
+        return int(cast("bytes", await _called(self._script_tell, gateway_id, through_ms)))
 
 
 class _Aim(NamedTuple):
@@ -146,9 +144,9 @@ def _standing(value: bytes) -> Standing:
     return Standing(int(seen), int(through))
 
 
-async def _bounded(call: Callable[[], Awaitable[object]]) -> object:
+async def _called(script: Script, *arguments: str | int) -> object:
     try:
         async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await call()
+            return await script([GATEWAYS_KEY], arguments)
     except (RedisError, OSError, TimeoutError) as error:
         raise LedgerUnavailable(type(error)) from error

@@ -1,0 +1,168 @@
+"""The rebuild of a month's money in the store, from the usage records in Postgres.
+
+The store adds up what settles from the moment a month is begun, and refuses to decide on a budget
+until it has been given what was spent before. That is the sum of the month's records, less those
+of requests that the store accounts for itself, all from one view of Postgres. The order makes it
+exact: begin; wait until every gateway has shipped what it had recorded by then; look at the
+records; ask the store which requests it accounts for; hand over the difference. Every step can be
+lost: whoever comes next begins again, and a difference that belongs to an earlier beginning is not
+taken.
+"""
+
+import asyncio
+import logging
+import time
+from enum import StrEnum
+
+from gateway.domain.admission import MonthBegun
+from gateway.domain.billing_month import month_bounds
+from gateway.domain.scopes import tenant_scope
+from gateway.domain.spend import spent_by_scope
+from gateway.domain.tenant import Tenant
+from gateway.serving.month_ports import Shipping, Spend, SpendUnavailable
+from gateway.serving.ports import Births, Ledger, LedgerUnavailable
+from gateway.telemetry import months as metrics
+from gateway.telemetry.logs import log_failure
+
+WAIT_MS = 1_000
+"""A request waits so long for its month."""
+POLL_S = 0.05
+ANOTHERS_S = 3.0
+"""Another gateway's rebuild is waited for so long: after that time it may be begun again."""
+SEEN_AGAIN_S = 45.0
+"""A rebuild that comes no further in this time is given up. The store remembers for 60 s what was
+settled, so that until then it can still say what it accounts for."""
+_log = logging.getLogger(__name__)
+
+
+class Rebuilt(StrEnum):
+    """How a rebuild ended."""
+
+    DONE = "done"
+    ANOTHER = "another"
+    """Another gateway was at it."""
+    SUPERSEDED = "superseded"
+    """It was begun again meanwhile."""
+    EARLY = "early"
+    """The store came back empty a moment ago: what runs has not all been registered again."""
+    UNSHIPPED = "unshipped"
+    """A gateway has not shipped what it recorded."""
+    POSTGRES = "postgres"
+    REDIS = "redis"
+    FAILED = "failed"
+    """A bug of ours, logged."""
+
+
+class Months:
+    """Has the store know what tenants have spent. One rebuild at a time for a tenant and month, in
+    this gateway by `_flights`, over all gateways by the store, which begins a month at most once in
+    3 s."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        births: Births,
+        shipping: Shipping,
+        spend: Spend,
+        *,
+        lease_ttl_ms: int,
+    ) -> None:
+        self._ledger = ledger
+        self._births = births
+        self._shipping = shipping
+        self._spend = spend
+        self._lease_ttl_ms = lease_ttl_ms
+        self._flights: dict[tuple[str, str], asyncio.Task[Rebuilt]] = {}
+
+    async def wait(self, tenant: Tenant, month: str, *, wait_ms: int = WAIT_MS) -> bool:
+        """Have the month rebuilt, and wait a while for it: True where it may be known now, so that
+        the question is worth repeating. Does not raise."""
+        flight = self._flights.get((tenant.id, month))
+        if flight is None:
+            flight = asyncio.create_task(self._fly(tenant, month))
+            self._flights[tenant.id, month] = flight
+            flight.add_done_callback(lambda _: self._flights.pop((tenant.id, month), None))
+        await asyncio.wait({flight}, timeout=wait_ms / 1000)
+        return flight.done() and not flight.cancelled() and flight.result() in _MAY_BE_KNOWN
+
+    async def stop(self) -> None:
+        """Give up what is under way; another gateway, or the next request, begins again."""
+        flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)
+
+    async def _fly(self, tenant: Tenant, month: str) -> Rebuilt:
+        began_s = time.monotonic()
+        try:
+            result = await self.rebuild(tenant, month)
+        except LedgerUnavailable:
+            result = Rebuilt.REDIS
+        except SpendUnavailable as error:
+            _log.warning("a month's records cannot be summed (%s)", error.reason.__name__)
+            result = Rebuilt.POSTGRES
+        except Exception as error:  # noqa: BLE001 - counted and logged; the request is a 503
+            log_failure(_log, error, "the rebuild of a month failed")
+            result = Rebuilt.FAILED
+        metrics.REBUILDS.labels(result=result.value).inc()
+        if result is Rebuilt.DONE:
+            metrics.REBUILD_SECONDS.observe(time.monotonic() - began_s)
+        return result
+
+    async def rebuild(self, tenant: Tenant, month: str) -> Rebuilt:
+        """One rebuild. Raises LedgerUnavailable, SpendUnavailable."""
+        await self._registered(tenant.id)
+        deadline_s = time.monotonic() + SEEN_AGAIN_S
+        begun = await self._ledger.begin_month(tenant.id, month)
+        if begun is None:
+            return await self._anothers(tenant, month)
+        born_ms = await self._births.born_ms(tenant.id)
+        if born_ms and begun.at_ms < born_ms + self._lease_ttl_ms:
+            return Rebuilt.EARLY
+        if not await self._shipped(deadline_s):
+            return Rebuilt.UNSHIPPED
+        spent = await self._spent_before(tenant, month, begun)
+        if time.monotonic() > deadline_s:
+            _log.warning("the rebuild of a month took too long and is begun again")
+            return Rebuilt.SUPERSEDED
+        taken = await self._ledger.finish_month(tenant.id, month, begun.at_ms, spent)
+        return Rebuilt.DONE if taken else Rebuilt.SUPERSEDED
+
+    async def _registered(self, tenant_id: str) -> None:
+        """Wait until a store that came back empty has heard of everything that runs: its holders
+        register it again when they renew, so one lease time is enough."""
+        born_ms = await self._births.born_ms(tenant_id)
+        if born_ms:
+            left_ms = born_ms + self._lease_ttl_ms - await self._shipping.ask()
+            await asyncio.sleep(max(0, left_ms) / 1000)
+
+    async def _shipped(self, deadline_s: float) -> bool:
+        instant_ms = await self._shipping.ask()
+        while behind := await self._shipping.waited_for(instant_ms):
+            if time.monotonic() > deadline_s:
+                _log.warning("a month cannot be summed: not shipped by %s", ", ".join(behind))
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    async def _spent_before(self, tenant: Tenant, month: str, begun: MonthBegun) -> dict[str, int]:
+        start, end = month_bounds(month, tenant.time_zone)
+        async with self._spend.snapshot(tenant.id, start, end) as snapshot:
+            recorded = await snapshot.costs()
+            # After the view is fixed: whatever settles from here on, its record may be in it.
+            own = begun.held | await self._ledger.unsettled_or_recent(tenant.id)
+            accounted = await snapshot.costs_of(own)
+        return spent_by_scope(recorded, accounted)
+
+    async def _anothers(self, tenant: Tenant, month: str) -> Rebuilt:
+        """Wait for another gateway's rebuild, as long as nobody may begin it again."""
+        deadline_s = time.monotonic() + ANOTHERS_S
+        while time.monotonic() < deadline_s:
+            (use,) = await self._ledger.observe(tenant.id, (tenant_scope(tenant),), month)
+            if use.spent_pico is not None:
+                break
+            await asyncio.sleep(POLL_S)
+        return Rebuilt.ANOTHER
+
+
+_MAY_BE_KNOWN = frozenset({Rebuilt.DONE, Rebuilt.ANOTHER, Rebuilt.SUPERSEDED})

@@ -1,0 +1,192 @@
+"""How far gateways have shipped, as they tell each other through a real store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from postgres_proxy import postgres_proxy
+from servers import eventually
+from shipping import serve
+
+from gateway.adapters.journal import Journal
+from gateway.adapters.postgres import async_engine
+from gateway.adapters.presence import GATEWAYS_KEY, Presence
+from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.adapters.shipper import Mark, Shipper
+from gateway.domain import presence as rules
+from gateway.domain.presence import NOT_HEARD
+from gateway.serving.ports import LedgerUnavailable
+
+
+class ScriptedShipper:
+    """Has shipped all that was recorded up to `shipped`."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+        self.shipped = 0
+
+    def mark(self) -> Mark:
+        return Mark((1, self.recorded), spare=False)
+
+    async def wait_shipped(self, mark: Mark, *, timeout_ms: int) -> bool:
+        await asyncio.sleep(0)
+        return self.shipped >= mark.place[1]
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[RedisClient]:
+    """A client of an empty store."""
+    client = connect_redis(redis_url, timeout_ms=1_000)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list counts as soon as it begins."""
+    monkeypatch.setattr(rules, "HEARD_MS", 0)
+
+
+@asynccontextmanager
+async def running(*presences: Presence) -> AsyncIterator[None]:
+    """What publishes does so meanwhile."""
+    tasks = [asyncio.create_task(each.run()) for each in presences]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def reached(presence: Presence, instant_ms: int, *, within_s: float = 3) -> None:
+    """Return once nobody is waited for."""
+    await waits_for(presence, instant_ms, within_s=within_s)
+
+
+async def waits_for(presence: Presence, instant_ms: int, *names: str, within_s: float = 3) -> None:
+    """Return once exactly these are waited for."""
+    async with asyncio.timeout(within_s):
+        while (waiting := await presence.waited_for(instant_ms)) != names:
+            await asyncio.sleep(0.01 if waiting else 0)
+
+
+async def test_what_was_recorded_before_is_waited_for(store: RedisClient, heard: None) -> None:
+    """A gateway is waited for until it has shipped what it had recorded when it was asked, and not
+    for what it records later."""
+    shipper = ScriptedShipper()
+    presence = Presence(store, "gw-a", shipper)
+    shipper.recorded = 5
+    instant_ms = await presence.ask()
+    await presence.publish()
+    shipper.recorded = 9
+    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    shipper.shipped = 4
+    await presence.publish()
+    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    shipper.shipped = 5
+    await presence.publish()
+    assert await presence.waited_for(instant_ms) == ()
+
+
+async def test_what_was_known_before_the_question_is_no_answer(
+    store: RedisClient, heard: None
+) -> None:
+    """Shipped through an instant before the question says nothing of what was recorded between,
+    also within one millisecond, and also where the server's clock went back."""
+    shipper = ScriptedShipper()
+    presence = Presence(store, "gw-a", shipper)
+    await presence.publish()
+    assert await presence.waited_for(await presence.ask()) == ("gw-a",)
+    ahead_ms = await presence.ask() + 3_600_000
+    await store.register_script("return redis.call('HSET', KEYS[1], unpack(ARGV))")(
+        [GATEWAYS_KEY], ["clock", ahead_ms, "gw-a", f"{ahead_ms}|{ahead_ms}"]
+    )
+    instant_ms = await presence.ask()
+    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    await presence.publish()
+    assert await presence.waited_for(instant_ms) == ()
+
+
+async def test_every_gateway_is_waited_for_until_it_leaves(store: RedisClient, heard: None) -> None:
+    """One that has shipped nothing holds up the others, until it says that it has gone."""
+    one, other = ScriptedShipper(), ScriptedShipper()
+    first, second = Presence(store, "gw-a", one), Presence(store, "gw-b", other)
+    other.recorded = 1
+    async with running(first, second):
+        await waits_for(first, 2**53, "gw-a", "gw-b")
+        instant_ms = await first.ask()
+        await waits_for(first, instant_ms, "gw-b")
+    await second.leave()
+    assert await first.waited_for(instant_ms) == ()
+
+
+async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(
+    store: RedisClient, heard: None
+) -> None:
+    """What was recorded and is owed to the store when it is asked must be told first; what comes
+    to be owed later need not."""
+    owed = {"r1"}
+    presence = Presence(store, "gw-a", ScriptedShipper(), owed=lambda: frozenset(owed))
+    instant_ms = await presence.ask()
+    await presence.publish()
+    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    owed.add("r2")
+    owed.remove("r1")
+    await presence.publish()
+    assert await presence.waited_for(instant_ms) == ()
+
+
+async def test_a_list_that_just_began_answers_nothing(store: RedisClient) -> None:
+    """An empty store has heard of nobody, nor has one that came back empty."""
+    presence = Presence(store, "gw-a", ScriptedShipper())
+    assert await presence.waited_for(0) == (NOT_HEARD,)
+    await presence.publish()
+    assert await presence.waited_for(0) == (NOT_HEARD,)
+
+
+async def test_a_gateway_that_the_store_does_not_answer(free_port: int) -> None:
+    """Publishing goes on being tried; whoever asks is told."""
+    away = connect_redis(f"redis://127.0.0.1:{free_port}", timeout_ms=100)
+    presence = Presence(away, "gw-a", ScriptedShipper())
+    with pytest.raises(LedgerUnavailable):
+        await presence.ask()
+    task = asyncio.create_task(presence.run())
+    await asyncio.sleep(0.1)
+    assert not task.done()
+    task.cancel()
+    await away.aclose()
+
+
+async def test_with_a_real_journal_and_postgres(
+    store: RedisClient, database_url: str, tmp_path: Path, heard: None
+) -> None:
+    """Records are in Postgres when nobody is waited for, within a second at a busy gateway; with
+    Postgres away the gateway is waited for, and no longer once it is back."""
+    async with postgres_proxy(database_url) as proxy:
+        engine = async_engine(proxy.url)
+        journal = await Journal.open(tmp_path)
+        shipper = Shipper(engine, journal)
+        shipper.start()
+        presence = Presence(store, journal.gateway_id, shipper)
+        async with running(presence):
+            await serve(journal, 50)
+            began_s = asyncio.get_running_loop().time()
+            await reached(presence, await presence.ask())
+            assert asyncio.get_running_loop().time() - began_s < 3 * 0.5
+            assert shipper.shipped_records == 50
+            await proxy.refuse()
+            await serve(journal, 3)
+            instant_ms = await presence.ask()
+            await waits_for(presence, instant_ms, journal.gateway_id)
+            await eventually(lambda: shipper.last_error is not None)
+            assert await presence.waited_for(instant_ms) == (journal.gateway_id,)
+            await proxy.start()
+            await reached(presence, instant_ms, within_s=20)
+            assert shipper.shipped_records == 53
+        await shipper.stop()
+        await journal.close()
+        await engine.dispose()
