@@ -38,6 +38,8 @@ class Arena:
     secrets: dict[tuple[str, int], str] = field(default_factory=dict)
     keys: dict[tuple[str, int], str] = field(default_factory=dict)
     kills: list[int] = field(default_factory=list)
+    prices: dict[str, int] = field(default_factory=dict)
+    """By tenant with a budget: pico-units a token."""
     _changes: dict[tuple[str, Scope], list[Change]] = field(
         default_factory=lambda: defaultdict(list)
     )

@@ -4,8 +4,8 @@ with the engine's counts; and at rest nothing is held."""
 from collections import Counter
 from collections.abc import Iterator
 
+from storm.charges import engine_tokens
 from storm.check_sequences import unaccounted
-from storm.check_window import engine_tokens
 from storm.history import LOST, Finding, History, Row
 
 

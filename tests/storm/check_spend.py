@@ -1,25 +1,45 @@
-"""Budgets from the outside: what a scope's records of the month cost, against its budget.
+"""Budgets from the outside: what the engines ran for a scope, at its price, against its budget.
 
-Reserved is the dearest that a request may cost, so with `max_tokens` nothing may pass the budget.
-Without, the last requests admitted may each cost more than they reserved, by their own excess.
+The storm's own price is the same for every token, so that costs can be checked by hand. Reserved is
+the dearest that a request may cost: with `max_tokens` nothing may pass the budget; without, a
+request may by its own excess over what it reserved at least. What is not billable (what a killed
+gateway was running) costs nothing.
 """
 
-from storm.history import NO_LIMIT, Finding, History, shown
+from storm.charges import above, certain_tokens, charges_of, engine_tokens
+from storm.history import Finding, History, Row
+
+MONTH_MS = 32 * 24 * 3_600_000
 
 
 def check_spend(history: History) -> list[Finding]:
-    """No scope's month cost more than its budget."""
+    """No scope's month cost more than its budget, and every record says what it cost."""
     found = []
     for scope, limit, rows in history.by_scope(history.budgets):
-        budget = limit.most(0, history.began_ms + 10**12)
-        unpriced = [row.request_id for row in rows if row.cost_pico is None]
-        if unpriced:
-            found.append(Finding("unpriced", shown(scope), f"{len(unpriced)} records have no cost"))
-        spent = sum(row.cost_pico or 0 for row in rows)
-        excess = sum(
-            history.largest_pico.get(row.tenant, 0) for row in rows if not history.has_maximum(row)
-        )
-        if budget != NO_LIMIT and spent > budget + excess:
-            what = f"{spent} pico spent, budget {budget:.0f}, own excess at most {excess}"
-            found.append(Finding("spend", shown(scope), what))
-    return found
+        price = history.prices[scope[0]]
+
+        def amounts(row: Row, price: int = price) -> tuple[int, int]:
+            in_the_end, at_first = certain_tokens(history, row)
+            return price * in_the_end, price * at_first
+
+        billable = [row for row in rows if row.billable]
+        charges = charges_of(history, billable, amounts)
+        found += list(above("spend", scope, limit, charges, window_ms=MONTH_MS))
+    tenants = {tenant for tenant, _ in history.budgets}
+    return found + [
+        finding
+        for row in history.rows
+        if row.tenant in tenants
+        for finding in _wrong_cost(history, row)
+    ]
+
+
+def _wrong_cost(history: History, row: Row) -> list[Finding]:
+    tokens = engine_tokens(history, row) if row.engine_final else row.prompt_tokens
+    owed = history.prices[row.tenant] * tokens if row.billable else 0
+    if row.engine_final and row.cost_pico != owed:
+        what = f"costs {row.cost_pico} pico, {owed} by the engine's count"
+        return [Finding("cost", row.request_id, what)]
+    if row.cost_pico is None:
+        return [Finding("cost", row.request_id, "has no cost under a budget")]
+    return []

@@ -145,11 +145,10 @@ class History:
     kills: Sequence[int] = ()
     """When gateways were killed: instants right after the signal."""
     lease_ms: int = 10_000
-    began_ms: int = 0
     budgets: Limits = field(default_factory=dict)
-    """In pico-units of the tenant's currency; they do not change in a storm."""
-    largest_pico: Mapping[str, int] = field(default_factory=dict)
-    """By tenant: what its dearest request without a maximum may cost beyond its reservation."""
+    """In pico-units of the tenant's currency."""
+    prices: Mapping[str, int] = field(default_factory=dict)
+    """By tenant with a budget: pico-units for every token, read or generated."""
 
     @cached_property
     def spans_of(self) -> dict[str, list[Span]]:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from storm.history import Call, Change, History, InForce, Limits, Rest, Row, Span
+from storm.history import LOST, Call, Change, History, InForce, Limits, Rest, Row, Span
 
 TENANT, KEY, MODEL = "acme", "key-1", "m"
+PRICE = 10
+"""Pico-units a token."""
 ALL = (TENANT, "tenant")
 
 
@@ -40,7 +42,6 @@ class MadeUp:
         key: str = KEY,
         outcome: str = "completed",
         settled_ms: int | None = None,
-        cost_pico: int | None = None,
     ) -> str:
         """One request that an engine ran from its arrival there until `ended_ms`. Its id."""
         request_id = f"{len(self.rows):032x}"
@@ -53,7 +54,9 @@ class MadeUp:
             Row(
                 request_id, TENANT, key, MODEL, arrived_ms,
                 ended_ms if settled_ms is None else settled_ms,
-                outcome, prompt, output * sequences, sequences, cost_pico=cost_pico,
+                outcome, prompt, output * sequences, sequences,
+                billable=outcome != LOST,
+                cost_pico=0 if outcome == LOST else PRICE * (prompt + output * sequences),
             )
         )  # fmt: skip
         self.calls.append(
@@ -83,6 +86,7 @@ class MadeUp:
             tokens=tokens or {},
             requests=requests or {},
             budgets=budgets or {},
+            prices={TENANT: PRICE},
             kills=kills,
             rest=rest or Rest(zero_after_ms=0),
         )

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from storm.arena import LEASE_MS, Arena
 from storm.check_books import check_books, check_rest
@@ -153,15 +153,16 @@ async def _gather(arena: Arena, plan: Plan, generator: Generator) -> History:
     spans = await asyncio.to_thread(arena.spans)
     answered = {call.request_id for call in generator.calls if call.status == 200}
     expected = {span.request_id for span in spans} | {each for each in answered if each}
-    history = History(
+    return History(
         spans=spans,
         rows=await arena.rows(expected),
         calls=generator.calls,
         sequences=arena.limits("max_sequences"),
         tokens=arena.limits("tpm"),
         requests=arena.limits("rpm"),
+        budgets=arena.limits("budget"),
+        prices=arena.prices,
         rest=rest,
         kills=tuple(arena.kills),
         lease_ms=LEASE_MS,
     )
-    return replace(history, began_ms=min(call.sent_ms for call in generator.calls))

@@ -1,13 +1,8 @@
 """The storm's count of a trailing minute fails where one token too many fell into it."""
 
 import pytest
-from storm.check_window import (
-    MINUTE_MS,
-    SETTLED_WITHIN_MS,
-    check_requests,
-    check_tokens,
-    most_in_a_minute,
-)
+from storm.charges import SETTLED_WITHIN_MS
+from storm.check_window import MINUTE_MS, check_requests, check_tokens, most_in_a_minute
 from storm.history import Finding
 from storm.made_up import ALL, MadeUp, edited, fixed
 
@@ -23,7 +18,7 @@ def test_one_token_too_many() -> None:
     for at_ms in (777, 30_000, 777 + MINUTE_MS - 1):
         made.ran(at_ms, at_ms + 50)
     (finding,) = tokens(made, 89)
-    assert str(finding).startswith("tokens acme (tenant): 90 within 60 s from 777, 89 allowed")
+    assert str(finding).startswith("tokens acme (tenant): 90 in the 60000 ms from 777, 89 allowed")
     assert tokens(made, 90) == []
     assert most_in_a_minute(made.history(), ALL) == 90
 
