@@ -183,6 +183,9 @@ class MemoryLedger:
         await self._answer()
         self.marked += tenant_ids
 
+    async def ping(self) -> None:
+        await self._answer()
+
     async def active_tenants(self, at_most: int) -> list[str]:
         await self._answer()
         return list(dict.fromkeys(reversed(self.marked)))[:at_most]

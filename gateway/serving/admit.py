@@ -45,7 +45,9 @@ async def admit(
         tokens=needs.tokens,
         floor_tokens=needs.floor_tokens,
     )
-    lease, uses = await leases.acquire(caller, request.model, demand)
+    lease, uses = await leases.acquire(
+        caller, request.model, demand, is_bounded=needs.output_is_maximum
+    )
     admitted = Admitted(
         request_id=arrival.request_id,
         tenant_id=caller.tenant.id,

@@ -9,6 +9,10 @@ from gateway.serving.ports import Directory, Fleet, UsageJournal
 
 POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
+WORDS = (
+    "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering", "workers",
+)  # fmt: skip
+"""Of what can fail; `draining` is no failure."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Watch:
         )
         degraded = (
             ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),
+            ("redis_empty", self._leases.paused),
             ("metering", self._metering_lag_s() > METERING_LATE_S),
             ("workers", not models or not models <= served),
         )

@@ -157,6 +157,16 @@ class Ledger(Protocol):
 
     async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int: ...
 
+    async def ping(self) -> None:
+        """Return where the store runs scripts and takes what they write."""
+
+
+class MonthsKnown(Protocol):
+    """What brings the spend of a month back where the store does not know it."""
+
+    async def wait(self, tenant: Tenant, month: str) -> bool:
+        """Whether the store knows it, after a second at most."""
+
 
 class UsageJournal(Protocol):
     """The gateway's own durable account of what it admitted and how that ended."""

@@ -1,11 +1,19 @@
 from collections.abc import Callable
 
 import pytest
-from memory_ports import MemoryDirectory, MemoryFleet, MemoryJournal, MemoryLedger, StandingClock
+from memory_ports import (
+    START_MS,
+    MemoryDirectory,
+    MemoryFleet,
+    MemoryJournal,
+    MemoryLedger,
+    StandingClock,
+)
 from tenant_examples import a_worker
 
 from gateway.serving.condition import Watch
 from gateway.serving.leases import Leases
+from gateway.serving.store_watch import StoreState
 
 
 class Parts:
@@ -55,7 +63,10 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
     [
         (set_of("watch.draining", True), ("draining",), ()),
         (set_of("journal.failing", True), ("journal",), ()),
-        (set_of("leases.reachable", False), ("redis",), ()),
+        (set_of("leases.watch._state", StoreState.RETURNING), ("redis",), ()),
+        (set_of("leases.watch._state", StoreState.AWAY), ("redis",), ()),
+        (set_of("leases.watch._state", StoreState.SUSPECT), (), ()),
+        (set_of("leases._decisions._paused_until_us", START_MS * 1000 + 1), (), ("redis_empty",)),
         (set_of("watch.clock_off", True), ("clock",), ()),
         (set_of("directory.age_ms", 60_001), ("directory",), ("postgres",)),
         (set_of("directory.age_ms", 2_001), (), ("postgres",)),

@@ -1,0 +1,52 @@
+"""A refusal of admission as the tenant is told it: which scope, its limit, what is used of it."""
+
+from billing.domain.money import show_amount
+from gateway.domain.admission import Kind, Refused
+from gateway.errors import InvalidRequest, LimitReached, QuotaExceeded
+from gateway.serving.limit_headers import limit_headers
+
+_UNITS = {
+    Kind.SEQUENCES: "sequences at once",
+    Kind.TOKENS: "tokens a minute",
+    Kind.REQUESTS: "requests a minute",
+}
+
+
+def refusal(refused: Refused, currency: str) -> InvalidRequest | LimitReached | QuotaExceeded:
+    """The error to raise: 429 where waiting helps or the month's budget is used up, 400 where the
+    demand exceeds the limit itself. Amounts are in `currency`, the tenant's."""
+    error: InvalidRequest | LimitReached | QuotaExceeded
+    shown = refused.limits.shown
+    if refused.kind is Kind.BUDGET:
+        error = _quota_exceeded(refused, currency)
+    elif refused.retry_after_ms is None:
+        unit = _UNITS[refused.kind]
+        error = InvalidRequest(
+            f"this request needs {refused.need} {unit}; the limit of the {shown} is "
+            f"{refused.limit}, so it can never be admitted"
+        )
+    else:
+        unit = _UNITS[refused.kind]
+        error = LimitReached(
+            f"the limit of the {shown} is {refused.limit} {unit}: {refused.used} in use, "
+            f"this request needs {refused.need}",
+            kind=refused.kind.value,
+            retry_after_ms=refused.retry_after_ms,
+        )
+    error.headers = tuple(limit_headers(refused.uses))
+    return error
+
+
+def _quota_exceeded(refused: Refused, currency: str) -> QuotaExceeded:
+    limit, used, need = (
+        f"{show_amount(pico, currency)} {currency}"
+        for pico in (refused.limit, refused.used, refused.need)
+    )
+    message = (
+        f"the monthly budget of the {refused.limits.shown} is {limit}: {used} spent or reserved, "
+        f"this request may cost {need}"
+    )
+    remaining = max(0, refused.limit - refused.used)
+    if refused.retry_after_ms is None:
+        return QuotaExceeded(message, remaining_pico=remaining)
+    return QuotaExceeded(message, remaining_pico=remaining, retry_after_ms=refused.retry_after_ms)

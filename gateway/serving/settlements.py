@@ -1,0 +1,148 @@
+"""Settlements that the store has not taken: sent until it takes them, or withheld while it is away.
+
+One that was sent and not answered may have taken effect: it is repeated, which changes nothing, and
+its lease is never used again. One that was never sent may be taken back, for a request that runs in
+the ended one's place (`gateway.domain.held_share`).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.domain.held_share import Asked, EndedLease, lease_to_take_over
+from gateway.domain.scopes import ScopeLimits
+from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
+from gateway.serving.store_watch import StoreState, StoreWatch
+
+_SENT_AT_ONCE = 32
+"""The rest keep the ledger's connections."""
+_GIVE_UP_MS = 3_600_000
+"""The store forgets a lapsed lease after so long: a settlement cannot change anything then."""
+
+
+@dataclass
+class Holding:
+    """A lease as this gateway holds it, and what the store last said of it."""
+
+    lease: HeldLease
+    limits: tuple[ScopeLimits, ...]
+    """In force when it was granted."""
+    confirmed_ms: int
+    """The store's time when it last granted or renewed it."""
+    asked_us: int
+    """When that was asked, on the monotonic clock."""
+    ran: bool = False
+    """Whether an earlier request ran under it."""
+
+
+@dataclass
+class Settlement:
+    """What the store is to be told of an ended lease."""
+
+    lease: HeldLease
+    actual_tokens: int
+    """Without what an earlier request used under the same lease."""
+    ran: bool
+    since_ms: int
+    actual_cost_pico: int = 0
+    holding: Holding | None = None
+    """None where the lease was never confirmed to this process: it cannot be used again."""
+    attempted: bool = False
+
+    @property
+    def ended(self) -> EndedLease | None:
+        """The lease as another request may take it over; None where it may not."""
+        if self.attempted or self.holding is None:
+            return None
+        lease = self.lease
+        return EndedLease(
+            request_id=lease.request_id,
+            tenant_id=lease.tenant_id,
+            key_id=lease.key_id,
+            model=lease.model,
+            sequences=lease.sequences,
+            reserved_tokens=lease.reserved_tokens,
+            used_tokens=lease.base_tokens + self.actual_tokens,
+            ran=self.ran,
+            second=lease.second,
+            limits=self.holding.limits,
+            confirmed_ms=self.holding.confirmed_ms,
+            asked_us=self.holding.asked_us,
+        )
+
+
+class Settlements:
+    """All that is still to be settled, in the order in which it ended."""
+
+    def __init__(self, ledger: Ledger, watch: StoreWatch, clock: Clock, *, ttl_ms: int) -> None:
+        self._ledger = ledger
+        self._watch = watch
+        self._clock = clock
+        self._ttl_ms = ttl_ms
+        self._open: dict[str, Settlement] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def withheld(self) -> int:
+        """Settlements that were not sent yet."""
+        return sum(not settlement.attempted for settlement in self._open.values())
+
+    def keep(self, settlement: Settlement) -> None:
+        """Remember it until the store has taken it."""
+        self._open[settlement.lease.request_id] = settlement
+
+    def share_for(self, asked: Asked) -> Settlement | None:
+        """The withheld settlement whose lease the request may run under."""
+        found = lease_to_take_over(
+            self._ended(asked), asked, now_us=self._clock.monotonic_us(), ttl_ms=self._ttl_ms
+        )
+        return None if found is None else self._open[found.request_id]
+
+    def take_back(self, settlement: Settlement) -> None:
+        """Its lease is used again: it is settled when that has ended."""
+        del self._open[settlement.lease.request_id]
+
+    async def send(self, settlement: Settlement) -> bool:
+        """Tell the store; whether nothing is left to tell. What it has taken is forgotten."""
+        if not self._is_open(settlement):
+            return True
+        if self._watch.state is StoreState.AWAY:
+            return False
+        settlement.attempted = True
+        try:
+            await self._watch.ask(
+                lambda: self._ledger.settle(
+                    settlement.lease,
+                    actual_tokens=settlement.actual_tokens,
+                    ran=settlement.ran,
+                    actual_cost_pico=settlement.actual_cost_pico,
+                )
+            )
+        except LedgerUnavailable:
+            if self._clock.now_ms() - settlement.since_ms < _GIVE_UP_MS:
+                return False
+        self._open.pop(settlement.lease.request_id, None)
+        return True
+
+    async def send_all(self) -> None:
+        """Send what is there, in order. Passes over what alone is not taken; raises
+        LedgerUnavailable where the store is away."""
+        waiting = list(self._open.values())
+        for start in range(0, len(waiting), _SENT_AT_ONCE):
+            batch = waiting[start : start + _SENT_AT_ONCE]
+            taken = await asyncio.gather(*(self.send(settlement) for settlement in batch))
+            if not all(taken) and not await self._watch.lives():
+                raise LedgerUnavailable(TimeoutError)
+
+    def _is_open(self, settlement: Settlement) -> bool:
+        return self._open.get(settlement.lease.request_id) is settlement
+
+    def _ended(self, asked: Asked) -> Iterator[EndedLease]:
+        for settlement in self._open.values():
+            lease = settlement.lease
+            if (lease.tenant_id, lease.key_id, lease.model) == asked.subject:
+                ended = settlement.ended
+                if ended is not None:
+                    yield ended

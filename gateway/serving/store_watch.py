@@ -1,0 +1,215 @@
+"""Whether the store of leases answers: what decides at once, and what waits, while it does not.
+
+```
+         a call fails, or is not answered            the ping fails too, and
+         for half the time-out                       nothing else was answered
+  OPEN ──────────────────────────────────► SUSPECT ─────────────────────────► AWAY
+   ▲   ◄──────── anything is answered ────────┘                                │
+   └─────────── told what it must know ───── RETURNING ◄── a ping each 100 ms ─┘
+```
+
+One late reply is only a doubt: the ping that it causes ends it. Where this process itself was held
+up, so that the time ran out before a reply could be read, the ping is sent again. Nothing is sent
+to a store that is away but pings, so decisions are instant then.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from typing import TypeVar
+
+from gateway.serving.ports import LedgerUnavailable
+from gateway.telemetry import admission as metrics
+from gateway.telemetry.logs import log_failure
+
+PING_PERIOD_S = 0.1
+"""Between pings of a store that is away."""
+IDLE_PING_S = 0.25
+"""A store that was asked nothing for so long is pinged, so that its loss is seen before a request
+meets it."""
+_HELD_UP_S = 0.02
+"""A time-out noticed so late says that this process was busy, not that the store was."""
+_log = logging.getLogger(__name__)
+Reply = TypeVar("Reply")
+
+
+class StoreState(IntEnum):
+    """What is known of the store; the metric `weir_store_state` shows the number."""
+
+    OPEN = 0
+    SUSPECT = 1
+    RETURNING = 2
+    """It answers; what it must be told before new requests is being told."""
+    AWAY = 3
+
+
+class StoreAway(Exception):
+    """The store is known to be away, so it was not asked."""
+
+
+class StoreWatch:
+    """Every call to the store goes through `ask`, which learns from how it ends.
+
+    `on_return` tells a store that answers again what it must know before new requests, and raises
+    LedgerUnavailable where it stops answering meanwhile. `on_broken` is called where a call failed
+    otherwise than by a time-out: what answers next may be another server.
+    """
+
+    def __init__(
+        self,
+        ping: Callable[[], Awaitable[None]],
+        *,
+        timeout_ms: int,
+        on_return: Callable[[], Awaitable[None]],
+        on_broken: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._ping = ping
+        self._timeout_s = timeout_ms / 1000
+        self._on_return = on_return
+        self._on_broken = on_broken
+        self._state = StoreState.OPEN
+        self._answers = 0
+        self._judging: asyncio.Task[None] | None = None
+        self._opened = asyncio.Event()
+        self._opened.set()
+
+    @property
+    def state(self) -> StoreState:
+        """What is known now."""
+        return self._state
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are decided by the store."""
+        return self._state in (StoreState.OPEN, StoreState.SUSPECT)
+
+    async def ask(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The reply. Raises LedgerUnavailable, at once where the store is away."""
+        if self._state is StoreState.AWAY:
+            raise LedgerUnavailable(StoreAway)
+        loop = asyncio.get_running_loop()
+        doubt = loop.call_later(self._timeout_s / 2, self._suspect)
+        try:
+            reply = await call()
+        except LedgerUnavailable as error:
+            if not issubclass(error.reason, TimeoutError):
+                self._on_broken()
+            self._suspect()
+            raise
+        finally:
+            doubt.cancel()
+        self._answered()
+        return reply
+
+    async def lives(self) -> bool:
+        """Whether the store answers a ping, asked after a call of it failed."""
+        if self._state is StoreState.AWAY:
+            return False
+        self._judge()
+        assert self._judging is not None  # noqa: S101 - `_judge` has just set it
+        await asyncio.shield(self._judging)
+        return self._state is not StoreState.AWAY
+
+    async def until_open(self) -> bool:
+        """Whether requests are decided by the store; waits, for no longer than a decision may
+        take, where it has just come back."""
+        if self._state is StoreState.RETURNING:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._opened.wait()
+            except TimeoutError:
+                return False
+        return self.is_open
+
+    async def until_judged(self) -> bool:
+        """Whether the store can be asked: as `until_open`, and a doubt is resolved first."""
+        if self._state is StoreState.SUSPECT and self._judging is not None:
+            await asyncio.shield(self._judging)
+        return self.is_open
+
+    async def run(self) -> None:
+        """Notice a loss while nothing is asked, and a return; for ever."""
+        seen = -1
+        while True:
+            if self._state is StoreState.AWAY:
+                await asyncio.sleep(PING_PERIOD_S)
+                await self._look_for_it()
+                continue
+            await asyncio.sleep(IDLE_PING_S)
+            if self._answers == seen:
+                await self.lives()
+            seen = self._answers
+
+    def _suspect(self) -> None:
+        if self._state is StoreState.OPEN:
+            self._move(StoreState.SUSPECT)
+        self._judge()
+
+    def _judge(self) -> None:
+        if self._judging is None and self._state is not StoreState.AWAY:
+            self._judging = asyncio.create_task(self._judged())
+
+    async def _judged(self) -> None:
+        answers = self._answers
+        try:
+            await self._pinged(self._timeout_s / 2)
+        except LedgerUnavailable as error:
+            if self._answers == answers:
+                self._gone(error)
+        finally:
+            self._judging = None
+
+    async def _pinged(self, within_s: float) -> None:
+        """Answered in time, or asked again where this process was held up."""
+        for is_last in (False, True):
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(within_s):
+                    await self._ping()
+            except TimeoutError:
+                late_s = time.monotonic() - began - within_s
+                if is_last or late_s < _HELD_UP_S:
+                    raise LedgerUnavailable(TimeoutError) from None
+            except LedgerUnavailable as error:
+                if not issubclass(error.reason, TimeoutError):
+                    self._on_broken()
+                raise
+            else:
+                self._answered()
+                return
+
+    async def _look_for_it(self) -> None:
+        try:
+            await self._pinged(self._timeout_s)
+            self._move(StoreState.RETURNING)
+            await self._on_return()
+        except LedgerUnavailable as error:
+            self._gone(error)
+        except Exception as error:  # noqa: BLE001 - logged; the next ping tries again
+            log_failure(_log, error, "the store could not be told what it must know")
+            self._move(StoreState.AWAY)
+        else:
+            if self._state is StoreState.RETURNING:
+                self._move(StoreState.OPEN)
+
+    def _answered(self) -> None:
+        self._answers += 1
+        if self._state is StoreState.SUSPECT:
+            self._move(StoreState.OPEN)
+
+    def _gone(self, error: LedgerUnavailable) -> None:
+        if self._state is not StoreState.AWAY:
+            _log.warning("the store of leases does not answer: %s", error.reason.__name__)
+        self._move(StoreState.AWAY)
+
+    def _move(self, state: StoreState) -> None:
+        if state is StoreState.OPEN and self._state is StoreState.RETURNING:
+            _log.info("the store of leases answers again")
+        self._state = state
+        metrics.STORE_STATE.set(state)
+        if state is StoreState.RETURNING:
+            self._opened.clear()
+        else:
+            self._opened.set()
