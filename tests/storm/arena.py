@@ -12,7 +12,7 @@ from typing import Any
 
 import redis
 from storm.history import Change, InForce, Rest, Row, Scope, Span
-from storm.tenants import Fields, Mix, limits_body
+from storm.tenants import CURRENCY, PRICE, PRICE_PICO, Fields, Mix, in_pico, key_body, limits_body
 from weir_dev import WeirDev
 
 KINDS = ("max_sequences", "tpm", "rpm")
@@ -40,23 +40,30 @@ class Arena:
     kills: list[int] = field(default_factory=list)
     prices: dict[str, int] = field(default_factory=dict)
     """By tenant with a budget: pico-units a token."""
+    has_budgets: bool = False
     _changes: dict[tuple[str, Scope], list[Change]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
     def prepare(self) -> None:
         """Tenants, keys and limits, in force on every gateway."""
+        self.has_budgets = self._priced()
         for mix in self.mixes:
             tenant = self.ids[mix.name] = f"{self.name}-{mix.name}"
-            self._done("POST", "/tenants", {"id": tenant, "name": mix.name})
+            currency = "USD" if mix.budget is None else CURRENCY
+            self._done("/tenants", {"id": tenant, "name": mix.name, "currency": currency})
             for number, limits in enumerate(mix.key_limits):
                 body = {"name": f"key {number}", "class": "interactive"}
-                made = self._done("POST", f"/tenants/{tenant}/keys", body)
+                made = self._done(f"/tenants/{tenant}/keys", body)
                 self.secrets[mix.name, number], key = made["secret"], made["id"]
                 self.keys[mix.name, number] = key
-                self._put(f"/keys/{key}/limits", {**limits, "max_queued": 0, "max_wait_ms": 0})
-                self._note((tenant, f"key:{key}"), limits)
-            self._put(f"/tenants/{tenant}/limits", limits_body(mix, self.system.model))
+                budget = mix.key_budget if number == 0 and self.has_budgets else None
+                self._put(f"/keys/{key}/limits", key_body(limits, budget))
+                self._note((tenant, f"key:{key}"), {**limits, **in_pico(budget)})
+            self._put(f"/tenants/{tenant}/limits", self._body(mix))
+            if mix.budget is not None and self.has_budgets:
+                self.prices[tenant] = PRICE_PICO
+                self._note((tenant, "tenant"), in_pico(mix.budget))
             self._note((tenant, "tenant"), mix.limits)
             self._note((tenant, f"model:{self.system.model}"), mix.model_limits)
             self._everywhere(mix, mix.limits)
@@ -67,8 +74,7 @@ class Arena:
             if mix.edits is None:
                 continue
             sent_ms = _now_ms()
-            body = limits_body(mix, self.system.model, mix.edits)
-            self._put(f"/tenants/{self.ids[mix.name]}/limits", body)
+            self._put(f"/tenants/{self.ids[mix.name]}/limits", self._body(mix, mix.edits))
             self._everywhere(mix, {**mix.limits, **mix.edits})
             self._note((self.ids[mix.name], "tenant"), mix.edits, sent_ms)
 
@@ -136,6 +142,19 @@ class Arena:
                 break
         return [_row(row) for row in rows]
 
+    def _priced(self) -> bool:
+        """Give every token the same price. False where this Weir has no prices."""
+        token = self.system.ready["users"]["finance"]["token"]
+        url = self.system.gateway(0) + "/billing/v1/prices"
+        body = {"model": self.system.model, "currency": CURRENCY, "input": PRICE, "output": PRICE}
+        reply = self.system.request("POST", url, body, token=token)
+        assert reply.status in (201, 404), reply.raw
+        return reply.status == 201
+
+    def _body(self, mix: Mix, changed: Fields | None = None) -> dict[str, object]:
+        budget = mix.budget if self.has_budgets else None
+        return limits_body(mix, self.system.model, budget, changed)
+
     def _everywhere(self, mix: Mix, limits: Fields) -> None:
         deadline = time.monotonic() + EVERYWHERE_WITHIN_S
         wanted = [limits.get(kind) for kind in KINDS]
@@ -160,8 +179,8 @@ class Arena:
         reply = self.system.admin("PUT", f"/admin/v1{path}", body)
         assert reply.status == 200, reply.raw
 
-    def _done(self, method: str, path: str, body: Any) -> Any:
-        reply = self.system.admin(method, f"/admin/v1{path}", body)
+    def _done(self, path: str, body: Any) -> Any:
+        reply = self.system.admin("POST", f"/admin/v1{path}", body)
         assert reply.status == 201, reply.raw
         return reply.json
 

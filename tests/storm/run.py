@@ -95,7 +95,8 @@ class Outcome:
         lines.append(
             f"{len(history.calls)} requests, {len(history.rows)} records, {len(history.spans)} "
             f"sequences; generator late by {late_ms} ms; kills {list(history.kills)}; "
-            f"at rest after {history.rest.zero_after_ms} ms"
+            f"at rest after {history.rest.zero_after_ms} ms; "
+            f"budgets {'on' if self.arena.has_budgets else 'off: there are no prices'}"
         )
         for mix in self.plan.tenants:
             tenant = self.arena.ids[mix.name]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 TIMES = 5
 """How much more is asked for than is allowed."""
@@ -12,6 +13,12 @@ PROMPT_TOKENS = 25
 TOKEN_S = 0.0125
 START_S = 0.06
 """What a token, and what a start takes on the simulated worker."""
+CURRENCY = "CHF"
+"""Of tenants with a budget: nothing else has a price in it."""
+PRICE = "1000"
+PRICE_PICO = 10**9
+"""A million tokens, and one, read or generated: a thousandth of a franc."""
+PICO_PER_UNIT = 10**12
 Fields = Mapping[str, int]
 
 
@@ -38,8 +45,10 @@ class Mix:
     """The share of clients that leave before the end."""
     edits: Fields | None = None
     """Limits that replace some of these in the middle."""
-    budget_requests: int | None = None
-    """A monthly budget worth so many of its requests, where Weir has budgets."""
+    budget: str | None = None
+    """Monthly, in CURRENCY."""
+    key_budget: str | None = None
+    """Of its first key."""
 
     @property
     def a_second(self) -> float:
@@ -77,14 +86,24 @@ TENANTS = (
     Mix(
         "mixed", {"max_sequences": 3, "tpm": 4000, "rpm": 60}, 30,
         key_limits=({"tpm": 1200, "rpm": 40}, {"max_sequences": 2}),
-        model_limits={"tpm": 3500}, choices=(1, 2), budget_requests=25,
+        model_limits={"tpm": 3500}, choices=(1, 2), budget="1.50", key_budget="0.60",
     ),
 )  # fmt: skip
 
 
-def limits_body(mix: Mix, model: str, changed: Fields | None = None) -> dict[str, object]:
-    """The body of `PUT .../limits`. Nobody waits: there is no queue to hide in."""
+def limits_body(
+    mix: Mix, model: str, budget: str | None, changed: Fields | None = None
+) -> dict[str, object]:
+    """The body of `PUT .../limits` of a tenant."""
     narrowed = {model: dict(mix.model_limits)} if mix.model_limits else {}
-    return {
-        **mix.limits, **(changed or {}), "models": narrowed, "max_queued": 0, "max_wait_ms": 0,
-    }  # fmt: skip
+    return {**key_body({**mix.limits, **(changed or {})}, budget), "models": narrowed}
+
+
+def key_body(limits: Fields, budget: str | None) -> dict[str, object]:
+    """That of a key. Nobody waits: there is no queue to hide in."""
+    return {**limits, "monthly_budget": budget, "max_queued": 0, "max_wait_ms": 0}
+
+
+def in_pico(budget: str | None) -> Fields:
+    """A budget as a limit of the storm's books; none where there is none."""
+    return {} if budget is None else {"budget": int(Decimal(budget) * PICO_PER_UNIT)}

@@ -31,7 +31,7 @@ async def test_every_limit_holds_while_a_gateway_is_killed(tmp_path: Path) -> No
 @pytest.mark.timeout(SECONDS + 240)
 async def test_every_limit_holds_for_longer(tmp_path: Path) -> None:
     """R08: minutes that slide, another seed, three kills."""
-    await weather(tmp_path, Plan(SEED + 1, SECONDS, kills=(0.2, 0.45, 0.8)))
+    await weather(tmp_path, Plan(SEED + 1, SECONDS, kills=(0.2, 0.5, 0.98)))
 
 
 async def weather(folder: Path, plan: Plan) -> None:
