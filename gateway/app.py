@@ -8,12 +8,13 @@ from typing import Any
 
 from litestar import Litestar, Request, Response
 
+from gateway.adapters.births import Births, history_in
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.redis import connect_redis
+from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.tokenizer import WorkerTokenizer
@@ -22,6 +23,7 @@ from gateway.clock import SystemClock
 from gateway.domain.lease import Admitted
 from gateway.errors import ModelNotFound, WeirError
 from gateway.http.admin import admin_router
+from gateway.http.billing import billing_router
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
@@ -29,12 +31,13 @@ from gateway.http.problems import problem_response
 from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error, v1_handlers
 from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
-from gateway.serving.condition import Watch
+from gateway.serving.condition import WORDS, Watch
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.ports import HeldLease, LedgerUnavailable
 from gateway.settings import Settings
+from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics
 
 _CLOCK_OFF_MS_MAX = 1_000
@@ -56,10 +59,17 @@ class Gateway:
         self.directory = CachedDirectory(
             self.postgres, redis=self.redis, poll_ms=settings.directory_poll_ms
         )
+        self.births = Births(self.redis, history_in(self.postgres))
         self.ledger = RedisLedger(
             self.redis, ttl_ms=settings.lease_ttl_ms, timeout_ms=settings.redis_timeout_ms
         )
-        self.leases = Leases(self.ledger, self.clock, renew_ms=settings.lease_renew_ms)
+        self.leases = Leases(
+            self.ledger,
+            self.clock,
+            renew_ms=settings.lease_renew_ms,
+            ttl_ms=settings.lease_ttl_ms,
+            timeout_ms=settings.redis_timeout_ms,
+        )
         self.engine = HttpEngine(
             connect_timeout_ms=settings.connect_timeout_ms,
             abort_drain_ms=settings.abort_drain_ms,
@@ -80,8 +90,8 @@ class Gateway:
     async def open(self) -> None:
         """Recover the journal, load the directory, start what runs behind the requests.
 
-        Raises JournalUnusable, StoreUnavailable: a gateway that cannot see its stores at the start
-        does not start.
+        Raises JournalUnusable, StoreUnavailable: a gateway that cannot see Postgres at the start
+        does not start, nor one whose Redis runs no scripts.
         """
         settings = self.settings
         self.journal = await Journal.open(
@@ -104,6 +114,9 @@ class Gateway:
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
         await self.directory.start()
+        await require_scripts(self.redis)
+        with contextlib.suppress(LedgerUnavailable):
+            await self.births.open()
         await self.leases.release_lost([_lost_lease(lost) for lost in self.journal.recovered.lost])
         await self.fleet.probe_all()
         self.shipper.start()
@@ -111,6 +124,7 @@ class Gateway:
             self.leases.run(),
             self.fleet.run(),
             self.live.run(),
+            self.births.run(),
             self._watch_clock(),
         ):
             self._start(loop)
@@ -150,12 +164,14 @@ class Gateway:
         """Set the gauges that are read rather than counted."""
         condition = self.watch.condition()
         words = {*condition.unready, *condition.degraded}
-        for part in ("journal", "redis", "clock", "directory", "postgres", "metering", "workers"):
+        for part in WORDS:
             metrics.DEGRADED.labels(part=part).set(part in words)
         metrics.JOURNAL_FAILING.set(self.journal.failing)
         metrics.METERING_LAG.set(self.shipper.lag_seconds)
         metrics.UNSHIPPED.set(self.shipper.unshipped_records)
         metrics.UNSETTLED.set(self.leases.unsettled)
+        admission_metrics.WITHHELD.set(self.leases.withheld)
+        admission_metrics.EXCESS.set(self.leases.excess)
         for view in self.fleet.views():
             metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
 
@@ -224,6 +240,7 @@ def create_app(gateway: Gateway) -> Litestar:
                     )
                 ],
             ),
+            billing_router(administration),
             document_handler(),
         ],
         exception_handlers={Exception: _answer_exception},

@@ -13,9 +13,9 @@ from gateway.preflight import (
     check_journal,
     check_migrations,
     check_postgres,
-    check_redis,
     check_workers,
 )
+from gateway.preflight_redis import check_redis
 from gateway.settings import Settings, SettingsError, load_settings
 
 REDIS_TIMEOUT_MS = 2_000

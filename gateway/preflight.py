@@ -7,15 +7,12 @@ import asyncio
 import os
 import shutil
 import tempfile
-import time
 from enum import StrEnum
 from pathlib import Path
 
 import aiohttp
 import msgspec
 from asyncpg import PostgresError
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -31,7 +28,6 @@ from gateway.errors import WeirError
 from gateway.migrate import current_and_head
 
 POSTGRES_VERSION_MIN = 15
-REDIS_VERSION_MIN = 7
 CLOCK_SKEW_MS_MAX = 1_000
 WORKER_TIMEOUT_S = 5.0
 SPACE_SEGMENTS_MIN = 4
@@ -93,66 +89,6 @@ async def check_migrations(database_url: str) -> Finding:
         return Finding("migrations", Status.OK, f"at {head}")
     found = current or "nothing"
     return Finding("migrations", Status.FAIL, f"at {found}, {head} is needed: run weir migrate")
-
-
-async def check_redis(redis: Redis) -> list[Finding]:
-    """It answers, runs scripts, keeps what it is told, and its clock agrees."""
-    try:
-        server = await redis.info()
-    except (OSError, RedisError) as error:
-        return [failed("redis", error)]
-    version = str(server.get("redis_version", "0"))
-    name = str(server.get("server_name", "redis"))
-    found = f"{name}, version {server.get(f'{name}_version', version)}"
-    if int(version.partition(".")[0]) < REDIS_VERSION_MIN:
-        detail = f"{found}; {REDIS_VERSION_MIN} is needed"
-        return [Finding("redis", Status.FAIL, detail)]
-    return [
-        Finding("redis", Status.OK, found),
-        await _check_scripts(redis),
-        _check_eviction(str(server.get("maxmemory_policy", ""))),
-        _check_persistence(bool(server.get("aof_enabled", 0))),
-        await _check_clock(redis),
-    ]
-
-
-async def _check_scripts(redis: Redis) -> Finding:
-    try:
-        await redis.eval("return 1", 0)
-        await redis.evalsha(await redis.script_load("return 1"), 0)
-    except (OSError, RedisError) as error:
-        return failed("redis scripts", error, "EVAL, EVALSHA and SCRIPT LOAD must be allowed")
-    return Finding("redis scripts", Status.OK, "EVAL and EVALSHA are allowed")
-
-
-def _check_eviction(policy: str) -> Finding:
-    if policy == "noeviction":
-        return Finding("redis eviction", Status.OK, policy)
-    shown = policy or "unknown"
-    detail = f"maxmemory-policy is {shown}; leases may vanish unless it is noeviction"
-    return Finding("redis eviction", Status.WARN, detail)
-
-
-def _check_persistence(appends: bool) -> Finding:
-    if appends:
-        return Finding("redis persistence", Status.OK, "appendonly is on")
-    detail = "appendonly is off; a restart forgets what was admitted in the last minute"
-    return Finding("redis persistence", Status.WARN, detail)
-
-
-async def _check_clock(redis: Redis) -> Finding:
-    try:
-        before_ms = time.time() * 1000
-        seconds, microseconds = await redis.time()
-        after_ms = time.time() * 1000
-    except (OSError, RedisError) as error:
-        return failed("clock", error)
-    redis_ms = seconds * 1000 + microseconds / 1000
-    # Redis looked at its clock somewhere between: only what lies outside is certainly skew.
-    skew_ms = max(before_ms - redis_ms, redis_ms - after_ms, 0)
-    if skew_ms > CLOCK_SKEW_MS_MAX:
-        return Finding("clock", Status.FAIL, f"{skew_ms:.0f} ms off Redis's, over 1000")
-    return Finding("clock", Status.OK, f"within {max(1, skew_ms):.0f} ms of Redis's")
 
 
 def check_journal(directory: Path, segment_bytes: int) -> Finding:

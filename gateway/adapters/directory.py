@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 
 from asyncpg import PostgresError
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -21,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from billing.domain.price_book import PriceBook
 from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
 from gateway.adapters.directory_queries import changed_rows, newest_change
+from gateway.adapters.redis import RedisClient
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
@@ -43,7 +43,7 @@ class CachedDirectory:
         self,
         engine: AsyncEngine,
         *,
-        redis: Redis | None = None,
+        redis: RedisClient | None = None,
         poll_ms: int = 250,
         revocation_poll_ms: int = 500,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,

@@ -8,11 +8,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import Protocol, cast
+from typing import cast
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from gateway.adapters.redis import RedisClient, Script
 from gateway.domain.admission import (
     Demand,
     Granted,
@@ -34,16 +34,10 @@ _HELD_UP_S = 0.02
 """A time-out noticed so late says that this process was busy, not that Redis was."""
 
 
-class Script(Protocol):
-    """A registered script: EVALSHA, loaded again where the server has forgotten it."""
-
-    def __call__(self, keys: Sequence[str], args: Sequence[str | int]) -> Awaitable[object]: ...
-
-
-def _load(redis: Redis, name: str) -> Script:
+def _load(redis: RedisClient, name: str) -> Script:
     folder = files("gateway.adapters") / "lua"
     source = (folder / "prelude.lua").read_text() + (folder / f"{name}.lua").read_text()
-    return cast("Script", redis.register_script(source))
+    return redis.register_script(source)
 
 
 class RedisLedger:
@@ -56,7 +50,7 @@ class RedisLedger:
 
     def __init__(
         self,
-        redis: Redis,
+        redis: RedisClient,
         *,
         ttl_ms: int,
         timeout_ms: int,
@@ -70,6 +64,7 @@ class RedisLedger:
         self._settle = _load(redis, "settle")
         self._renew = _load(redis, "renew")
         self._observe = _load(redis, "observe")
+        self._ping = _load(redis, "ping")
 
     async def acquire(
         self,
@@ -177,8 +172,8 @@ class RedisLedger:
         return held
 
     async def ping(self) -> None:
-        """Whether Redis answers in time."""
-        await self._bounded(self._redis.ping)
+        """Whether Redis runs scripts and takes what they write, in time."""
+        await self._bounded(lambda: self._ping(keys=["weir:ping"], args=[""]))
 
     def _now(self) -> str | int:
         return "" if self._clock_ms is None else self._clock_ms()

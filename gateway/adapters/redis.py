@@ -9,6 +9,7 @@ learns the map, and loads a forgotten script on all primaries, which fails while
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
@@ -19,12 +20,14 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
 from gateway.adapters.redis_pipeline import Pipe, Place
 from gateway.adapters.redis_route import SLOTS, ClusterRoute, OneServer, Route
 from gateway.adapters.redis_url import Address, Kind, parse_redis_url
+from gateway.errors import StoreUnavailable
 
+_log = logging.getLogger(__name__)
 _PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) redis.call('DEL', KEYS[1]) return 1"
 
 
@@ -147,6 +150,21 @@ class RedisClient:
     async def aclose(self) -> None:
         """End every connection."""
         await self._route.aclose()
+
+
+async def require_scripts(redis: RedisClient) -> None:
+    """Raise StoreUnavailable where Redis answers that it runs no scripts; one that is away may come
+    back, and is left to readiness. Without scripts there is no decision that holds."""
+    try:
+        await redis.check_scripts()
+    except (NoPermissionError, ResponseError) as error:
+        if isinstance(error, NoPermissionError) or str(error).startswith("ERR "):
+            raise StoreUnavailable(
+                "Redis does not run scripts, and every decision on a limit is one: EVAL, EVALSHA "
+                f"and SCRIPT LOAD must be allowed ({type(error).__name__})"
+            ) from error
+    except (RedisError, OSError, TimeoutError) as error:
+        _log.warning("Redis is away at the start: %s", type(error).__name__)
 
 
 def connect_redis(url: str, *, timeout_ms: int) -> RedisClient:

@@ -8,10 +8,10 @@ holds a row at least as new knows better than the entry, so a resumed tenant nee
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import cast
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
+
+from gateway.adapters.redis import RedisClient
 
 REVOKED_KEY = "weir:revoked"
 KEPT_MS = 24 * 3600 * 1000
@@ -34,32 +34,28 @@ class Revocation:
     at_ms: int
 
 
-async def publish_revocation(redis: Redis, revocation: Revocation) -> bool:
+async def publish_revocation(redis: RedisClient, revocation: Revocation) -> bool:
     """Tell every gateway, within 0.25 s. False where Redis did not take it: Postgres has it."""
     member = f"{revocation.kind}:{revocation.subject_id}:{revocation.changed}"
-    pipe = redis.pipeline(transaction=False)
-    pipe.zadd(REVOKED_KEY, {member: revocation.at_ms})
-    pipe.zremrangebyscore(REVOKED_KEY, "-inf", revocation.at_ms - KEPT_MS)
     try:
         async with asyncio.timeout(PUBLISH_TIMEOUT_S):
-            await pipe.execute()
+            await redis.zadd(REVOKED_KEY, {member: revocation.at_ms})
+            await redis.zremrangebyscore(REVOKED_KEY, "-inf", revocation.at_ms - KEPT_MS)
     except (RedisError, OSError, TimeoutError) as error:
         logger.warning("revocation not published to Redis: %s", type(error).__name__)
         return False
     return True
 
 
-async def read_revocations(redis: Redis, *, since_ms: int) -> list[Revocation]:
+async def read_revocations(redis: RedisClient, *, since_ms: int) -> list[Revocation]:
     """Those scored `since_ms` or later. Raises what the driver raises, TimeoutError after 0.4 s."""
     async with asyncio.timeout(READ_TIMEOUT_S):
         reply = await redis.zrangebyscore(REVOKED_KEY, since_ms, "+inf", withscores=True)
-    found = cast("list[tuple[bytes | str, float]]", reply)
-    parsed = (_parsed(member, int(score)) for member, score in found)
+    parsed = (_parsed(member.decode(), int(score)) for member, score in reply)
     return [revocation for revocation in parsed if revocation is not None]
 
 
-def _parsed(member: bytes | str, at_ms: int) -> Revocation | None:
-    text = member.decode() if isinstance(member, bytes) else member
+def _parsed(text: str, at_ms: int) -> Revocation | None:
     kind, _, rest = text.partition(":")
     subject_id, _, changed = rest.rpartition(":")
     if kind not in ("key", "tenant") or not changed.isdigit():

@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asyncpg import PostgresError
-from redis.asyncio import Redis
 from sqlalchemy import Column, Row, Select, func, insert, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gateway.adapters.redis import RedisClient
 from gateway.adapters.revocations import Revocation, publish_revocation
 from gateway.adapters.tables import DIRECTORY_LOCK, audit_log
 from gateway.administration.pages import Page, check_page_limit, page_of, position_of
@@ -68,7 +68,7 @@ class Store:
         self,
         engine: AsyncEngine,
         *,
-        redis: Redis | None = None,
+        redis: RedisClient | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._engine = engine

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 from redis.asyncio import Redis
 
 from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.redis import connect_redis
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted, Lease, TenantState
 from gateway.domain.scopes import ScopeLimits
@@ -55,9 +56,10 @@ class LedgerParity(RuleBasedStateMachine):
 
     def start(self) -> None:
         self.redis = Redis.from_url(self.redis_url)
+        self.client = connect_redis(self.redis_url, timeout_ms=5000)
         self.now_ms = START_MS
         self.ledger = RedisLedger(
-            self.redis, ttl_ms=TTL_MS, timeout_ms=5000, clock_ms=lambda: self.now_ms
+            self.client, ttl_ms=TTL_MS, timeout_ms=5000, clock_ms=lambda: self.now_ms
         )
         self.wait(self.redis.flushdb())
         self.state = TenantState()
@@ -203,6 +205,7 @@ class LedgerParity(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.wait(self.redis.aclose())
+        self.wait(self.client.aclose())
 
 
 @pytest.mark.timeout(300)

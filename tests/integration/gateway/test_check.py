@@ -172,7 +172,7 @@ async def test_old_servers_fail(
 ) -> None:
     """A server below the version that is needed is not enough."""
     environment.setattr("gateway.preflight.POSTGRES_VERSION_MIN", 99)
-    environment.setattr("gateway.preflight.REDIS_VERSION_MIN", 99)
+    environment.setattr("gateway.preflight_redis.REDIS_VERSION_MIN", 99)
     checks = await found(capsys)
     assert (checks["postgres"][0], checks["redis"][0]) == ("FAIL", "FAIL")
 
@@ -218,9 +218,9 @@ async def test_a_clock_that_is_off_fails(
     """More than a second away from Redis in either direction."""
     for shift_s in (-1.5, 1.5):
         clock = SimpleNamespace(time=lambda shift_s=shift_s: time.time() + shift_s)
-        environment.setattr("gateway.preflight.time", clock)
+        environment.setattr("gateway.preflight_redis.time", clock)
         assert (await found(capsys))["clock"][0] == "FAIL"
-    environment.setattr("gateway.preflight.time", SimpleNamespace(time=lambda: time.time() + 0.8))
+    environment.setattr("gateway.preflight_redis.time", SimpleNamespace(time=lambda: time.time() + 0.8))
     assert (await found(capsys))["clock"][0] == "ok"
 
 

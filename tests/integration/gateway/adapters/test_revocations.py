@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 from postgres_proxy import PostgresProxy, postgres_proxy
-from redis.asyncio import Redis
 from servers import eventually
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.revocations import KEPT_MS, REVOKED_KEY
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model
@@ -44,15 +44,15 @@ async def proxy(database_url: str) -> AsyncIterator[PostgresProxy]:
 
 
 @pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
+async def redis(redis_url: str) -> AsyncIterator[RedisClient]:
     """A client of this test's Redis."""
-    made: Redis = Redis.from_url(redis_url)
+    made = connect_redis(redis_url, timeout_ms=2000)
     yield made
     await made.aclose()
 
 
 async def test_revocations_come_through_redis_while_postgres_is_away(
-    engine: AsyncEngine, administration: Administration, proxy: PostgresProxy, redis: Redis
+    engine: AsyncEngine, administration: Administration, proxy: PostgresProxy, redis: RedisClient
 ) -> None:
     """A gateway that cannot reach Postgres refuses a revoked key and a suspended tenant within a
     second all the same."""
@@ -80,7 +80,7 @@ async def test_revocations_come_through_redis_while_postgres_is_away(
 
 
 async def test_a_resumed_tenant_is_not_held_by_its_old_suspension(
-    engine: AsyncEngine, administration: Administration, redis: Redis
+    engine: AsyncEngine, administration: Administration, redis: RedisClient
 ) -> None:
     """The entry in Redis is older than the row, so the row counts; a gateway that starts now
     sees it so too."""
@@ -99,7 +99,7 @@ async def test_a_resumed_tenant_is_not_held_by_its_old_suspension(
     await directory.stop()
 
 
-async def test_revocations_are_kept_for_a_day(engine: AsyncEngine, redis: Redis) -> None:
+async def test_revocations_are_kept_for_a_day(engine: AsyncEngine, redis: RedisClient) -> None:
     """Older ones are trimmed by the next, and foreign entries are passed over."""
     now_ms = time.time_ns() // 1_000_000
     await redis.zadd(REVOKED_KEY, {"key:old:1": now_ms - KEPT_MS - 1000, "nonsense": now_ms})

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from postgres_proxy import PostgresProxy, postgres_proxy
-from redis.asyncio import Redis
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import connect_redis
 from gateway.adapters.revocations import read_revocations
 from gateway.administration import Administration
 from gateway.errors import Conflict, StoreUnavailable
@@ -145,7 +145,7 @@ async def test_two_creations_at_once_are_one_and_a_conflict(
 
 async def test_revocations_go_to_redis(engine: AsyncEngine, redis_url: str) -> None:
     """A revoked key, a suspended tenant and a rotation without grace are published."""
-    redis = Redis.from_url(redis_url)
+    redis = connect_redis(redis_url, timeout_ms=2000)
     administration = Administration(engine, redis=redis)
     await administration.create_tenant(ME, "acme", "T")
     revoked, _ = await administration.create_key(ME, "acme", "k", "batch")
@@ -165,7 +165,7 @@ async def test_revocations_go_to_redis(engine: AsyncEngine, redis_url: str) -> N
 
 async def test_a_revocation_does_not_need_redis(engine: AsyncEngine, free_port: int) -> None:
     """With Redis away the key is revoked all the same, and soon."""
-    redis = Redis.from_url(f"redis://127.0.0.1:{free_port}")
+    redis = connect_redis(f"redis://127.0.0.1:{free_port}", timeout_ms=250)
     administration = Administration(engine, redis=redis)
     await administration.create_tenant(ME, "acme", "T")
     key, _ = await administration.create_key(ME, "acme", "k", "batch")
