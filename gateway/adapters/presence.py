@@ -1,9 +1,10 @@
 """Which gateways there are and how far each has shipped, told to each other through the store.
 
-One hash, `weir:gateways`: a field for each gateway by its journal's id, with when it was last seen
-and the instant that it has *shipped through*. All that it had recorded by that instant is committed
-in Postgres, and the store of leases has taken the settlements that were late by then. Whoever sums
-a month from Postgres asks for an instant and waits until every gateway has shipped through it.
+One hash, `weir:{gateways}`: a field for each gateway by its journal's id, with when it was last
+seen and the instant that it has *shipped through*. All that it had recorded by that instant is
+committed in Postgres, and the store of leases has taken the settlements that were late by then.
+Whoever sums a month from Postgres asks for an instant and waits until every gateway has shipped
+through it.
 
 A gateway that was not seen for a minute no longer counts: what it has not shipped is not in such a
 sum, and is added when it comes back and ships. One that lives and cannot ship is waited for.
@@ -19,10 +20,12 @@ from typing import Any, NamedTuple, Protocol, cast
 from redis.exceptions import RedisError
 
 from gateway.adapters.shipper import Mark
-from gateway.domain.presence import Standing, forgotten, waited_for
-from gateway.serving.ports import LedgerUnavailable
+from gateway.domain.presence import NOT_HEARD, Standing, forgotten, is_whole, waited_for
+from gateway.serving.ports import Births, LedgerUnavailable
 
-GATEWAYS_KEY = "weir:gateways"
+GATEWAYS_KEY = "weir:{gateways}"
+_SLOT = "gateways"
+"""Whose birth is that of the list: what shares its tag shares its hash slot."""
 PERIOD_S = 0.25
 REACH_MS = 200
 CALL_TIMEOUT_S = 0.25
@@ -66,6 +69,7 @@ class Presence:
         store: Store,
         gateway_id: str,
         shipper: Shipping,
+        births: Births,
         *,
         owed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
@@ -74,6 +78,7 @@ class Presence:
         self._script_forget = store.register_script(_FORGET)
         self._gateway_id = gateway_id
         self._shipper = shipper
+        self._births = births
         self._owed = owed
         self._through_ms = 0
         self._aim: _Aim | None = None
@@ -125,7 +130,10 @@ class Presence:
         if old:
             await _called(self._script_forget, *old)
         began_ms = None if began is None else int(began)
-        return waited_for(gateways, instant_ms, began_ms=began_ms, now_ms=now_ms)
+        born_ms = await self._births.born_ms(_SLOT)
+        if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
+            return (NOT_HEARD,)
+        return waited_for(gateways, instant_ms, now_ms=now_ms)
 
     async def _tell(self, gateway_id: str, through_ms: int) -> int:
         return int(cast("bytes", await _called(self._script_tell, gateway_id, through_ms)))

@@ -21,15 +21,20 @@ class Standing:
     """All that it had recorded by then is in Postgres."""
 
 
-def waited_for(
-    gateways: Mapping[str, Standing], instant_ms: int, *, began_ms: int | None, now_ms: int
-) -> tuple[str, ...]:
-    """Gateways that count and may have recorded something by `instant_ms` that is not in Postgres.
+def is_whole(*, began_ms: int | None, born_ms: int, now_ms: int) -> bool:
+    """Whether every gateway has had time to enter the list, which began at `began_ms` (None: there
+    is none) in a store that came back empty at `born_ms` (0: it never lost anything, so whoever
+    served before the list began is not to be expected in it)."""
+    if began_ms is None:
+        return False
+    return born_ms == 0 or now_ms >= began_ms + HEARD_MS
 
-    Empty only where all have shipped through it. The list began at `began_ms`; None is no list.
-    """
-    if began_ms is None or now_ms < began_ms + HEARD_MS:
-        return (NOT_HEARD,)
+
+def waited_for(
+    gateways: Mapping[str, Standing], instant_ms: int, *, now_ms: int
+) -> tuple[str, ...]:
+    """Gateways of a whole list that count and may have recorded something by `instant_ms` that is
+    not in Postgres. Empty only where all have shipped through it."""
     return tuple(
         name
         for name, gateway in sorted(gateways.items())

@@ -20,18 +20,15 @@ from gateway.domain.scopes import tenant_scope
 from gateway.domain.spend import spent_by_scope
 from gateway.domain.tenant import Tenant
 from gateway.serving.month_ports import Shipping, Spend, SpendUnavailable
-from gateway.serving.ports import Births, Ledger, LedgerUnavailable
+from gateway.serving.ports import Births, Directory, Ledger, LedgerUnavailable
 from gateway.telemetry import months as metrics
 from gateway.telemetry.logs import log_failure
 
-WAIT_MS = 1_000
-"""A request waits so long for its month."""
 POLL_S = 0.05
 ANOTHERS_S = 3.0
 """Another gateway's rebuild is waited for so long: after that time it may be begun again."""
-SEEN_AGAIN_S = 45.0
-"""A rebuild that comes no further in this time is given up. The store remembers for 60 s what was
-settled, so that until then it can still say what it accounts for."""
+UNSHIPPED_S = 30.0
+"""A gateway that does not ship is waited for so long, then the rebuild is given up."""
 _log = logging.getLogger(__name__)
 
 
@@ -56,10 +53,11 @@ class Rebuilt(StrEnum):
 class Months:
     """Has the store know what tenants have spent. One rebuild at a time for a tenant and month, in
     this gateway by `_flights`, over all gateways by the store, which begins a month at most once in
-    3 s."""
+    3 s. Implements `ports.Months`."""
 
     def __init__(
         self,
+        directory: Directory,
         ledger: Ledger,
         births: Births,
         shipping: Shipping,
@@ -67,6 +65,7 @@ class Months:
         *,
         lease_ttl_ms: int,
     ) -> None:
+        self._directory = directory
         self._ledger = ledger
         self._births = births
         self._shipping = shipping
@@ -74,16 +73,16 @@ class Months:
         self._lease_ttl_ms = lease_ttl_ms
         self._flights: dict[tuple[str, str], asyncio.Task[Rebuilt]] = {}
 
-    async def wait(self, tenant: Tenant, month: str, *, wait_ms: int = WAIT_MS) -> bool:
-        """Have the month rebuilt, and wait a while for it: True where it may be known now, so that
-        the question is worth repeating. Does not raise."""
-        flight = self._flights.get((tenant.id, month))
+    async def rebuild(self, tenant_id: str, month: str) -> bool:
+        """Have the store know the month: True where it may know it now, so that the question is
+        worth repeating. Whoever waits for it may be cancelled: it goes on. Does not raise."""
+        flight = self._flights.get((tenant_id, month))
         if flight is None:
-            flight = asyncio.create_task(self._fly(tenant, month))
-            self._flights[tenant.id, month] = flight
-            flight.add_done_callback(lambda _: self._flights.pop((tenant.id, month), None))
-        await asyncio.wait({flight}, timeout=wait_ms / 1000)
-        return flight.done() and not flight.cancelled() and flight.result() in _MAY_BE_KNOWN
+            flight = asyncio.create_task(self._fly(tenant_id, month))
+            self._flights[tenant_id, month] = flight
+            flight.add_done_callback(lambda _: self._flights.pop((tenant_id, month), None))
+        await asyncio.wait({flight})
+        return not flight.cancelled() and flight.result() in _MAY_BE_KNOWN
 
     async def stop(self) -> None:
         """Give up what is under way; another gateway, or the next request, begins again."""
@@ -92,10 +91,10 @@ class Months:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
-    async def _fly(self, tenant: Tenant, month: str) -> Rebuilt:
+    async def _fly(self, tenant_id: str, month: str) -> Rebuilt:
         began_s = time.monotonic()
         try:
-            result = await self.rebuild(tenant, month)
+            result = await self.attempt(tenant_id, month)
         except LedgerUnavailable:
             result = Rebuilt.REDIS
         except SpendUnavailable as error:
@@ -109,22 +108,21 @@ class Months:
             metrics.REBUILD_SECONDS.observe(time.monotonic() - began_s)
         return result
 
-    async def rebuild(self, tenant: Tenant, month: str) -> Rebuilt:
+    async def attempt(self, tenant_id: str, month: str) -> Rebuilt:
         """One rebuild. Raises LedgerUnavailable, SpendUnavailable."""
+        tenant = self._directory.tenant(tenant_id)
+        if tenant is None:
+            return Rebuilt.FAILED
         await self._registered(tenant.id)
-        deadline_s = time.monotonic() + SEEN_AGAIN_S
         begun = await self._ledger.begin_month(tenant.id, month)
         if begun is None:
             return await self._anothers(tenant, month)
         born_ms = await self._births.born_ms(tenant.id)
         if born_ms and begun.at_ms < born_ms + self._lease_ttl_ms:
             return Rebuilt.EARLY
-        if not await self._shipped(deadline_s):
+        if not await self._shipped():
             return Rebuilt.UNSHIPPED
         spent = await self._spent_before(tenant, month, begun)
-        if time.monotonic() > deadline_s:
-            _log.warning("the rebuild of a month took too long and is begun again")
-            return Rebuilt.SUPERSEDED
         taken = await self._ledger.finish_month(tenant.id, month, begun.at_ms, spent)
         return Rebuilt.DONE if taken else Rebuilt.SUPERSEDED
 
@@ -136,7 +134,8 @@ class Months:
             left_ms = born_ms + self._lease_ttl_ms - await self._shipping.ask()
             await asyncio.sleep(max(0, left_ms) / 1000)
 
-    async def _shipped(self, deadline_s: float) -> bool:
+    async def _shipped(self) -> bool:
+        deadline_s = time.monotonic() + UNSHIPPED_S
         instant_ms = await self._shipping.ask()
         while behind := await self._shipping.waited_for(instant_ms):
             if time.monotonic() > deadline_s:

@@ -15,7 +15,6 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import GATEWAYS_KEY, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.shipper import Mark, Shipper
-from gateway.domain import presence as rules
 from gateway.domain.presence import NOT_HEARD
 from gateway.serving.ports import LedgerUnavailable
 
@@ -43,10 +42,15 @@ async def store(redis_url: str) -> AsyncIterator[RedisClient]:
     await client.aclose()
 
 
-@pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list counts as soon as it begins."""
-    monkeypatch.setattr(rules, "HEARD_MS", 0)
+class Born:
+    """The store began at `ms`; 0: it never lost anything."""
+
+    def __init__(self, ms: int = 0) -> None:
+        self.ms = ms
+
+    async def born_ms(self, tenant_id: str) -> int:
+        assert f"{{{tenant_id}}}" in GATEWAYS_KEY
+        return self.ms
 
 
 @asynccontextmanager
@@ -70,15 +74,15 @@ async def reached(presence: Presence, instant_ms: int, *, within_s: float = 3) -
 async def waits_for(presence: Presence, instant_ms: int, *names: str, within_s: float = 3) -> None:
     """Return once exactly these are waited for."""
     async with asyncio.timeout(within_s):
-        while (waiting := await presence.waited_for(instant_ms)) != names:
-            await asyncio.sleep(0.01 if waiting else 0)
+        while await presence.waited_for(instant_ms) != names:  # noqa: ASYNC110 - it is far away
+            await asyncio.sleep(0.01)
 
 
-async def test_what_was_recorded_before_is_waited_for(store: RedisClient, heard: None) -> None:
+async def test_what_was_recorded_before_is_waited_for(store: RedisClient) -> None:
     """A gateway is waited for until it has shipped what it had recorded when it was asked, and not
     for what it records later."""
     shipper = ScriptedShipper()
-    presence = Presence(store, "gw-a", shipper)
+    presence = Presence(store, "gw-a", shipper, Born())
     shipper.recorded = 5
     instant_ms = await presence.ask()
     await presence.publish()
@@ -92,13 +96,11 @@ async def test_what_was_recorded_before_is_waited_for(store: RedisClient, heard:
     assert await presence.waited_for(instant_ms) == ()
 
 
-async def test_what_was_known_before_the_question_is_no_answer(
-    store: RedisClient, heard: None
-) -> None:
+async def test_what_was_known_before_the_question_is_no_answer(store: RedisClient) -> None:
     """Shipped through an instant before the question says nothing of what was recorded between,
     also within one millisecond, and also where the server's clock went back."""
     shipper = ScriptedShipper()
-    presence = Presence(store, "gw-a", shipper)
+    presence = Presence(store, "gw-a", shipper, Born())
     await presence.publish()
     assert await presence.waited_for(await presence.ask()) == ("gw-a",)
     ahead_ms = await presence.ask() + 3_600_000
@@ -111,10 +113,11 @@ async def test_what_was_known_before_the_question_is_no_answer(
     assert await presence.waited_for(instant_ms) == ()
 
 
-async def test_every_gateway_is_waited_for_until_it_leaves(store: RedisClient, heard: None) -> None:
+async def test_every_gateway_is_waited_for_until_it_leaves(store: RedisClient) -> None:
     """One that has shipped nothing holds up the others, until it says that it has gone."""
     one, other = ScriptedShipper(), ScriptedShipper()
-    first, second = Presence(store, "gw-a", one), Presence(store, "gw-b", other)
+    first = Presence(store, "gw-a", one, Born())
+    second = Presence(store, "gw-b", other, Born())
     other.recorded = 1
     async with running(first, second):
         await waits_for(first, 2**53, "gw-a", "gw-b")
@@ -124,13 +127,11 @@ async def test_every_gateway_is_waited_for_until_it_leaves(store: RedisClient, h
     assert await first.waited_for(instant_ms) == ()
 
 
-async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(
-    store: RedisClient, heard: None
-) -> None:
+async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(store: RedisClient) -> None:
     """What was recorded and is owed to the store when it is asked must be told first; what comes
     to be owed later need not."""
     owed = {"r1"}
-    presence = Presence(store, "gw-a", ScriptedShipper(), owed=lambda: frozenset(owed))
+    presence = Presence(store, "gw-a", ScriptedShipper(), Born(), owed=lambda: frozenset(owed))
     instant_ms = await presence.ask()
     await presence.publish()
     assert await presence.waited_for(instant_ms) == ("gw-a",)
@@ -141,17 +142,20 @@ async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(
 
 
 async def test_a_list_that_just_began_answers_nothing(store: RedisClient) -> None:
-    """An empty store has heard of nobody, nor has one that came back empty."""
-    presence = Presence(store, "gw-a", ScriptedShipper())
+    """A store that came back empty may not have heard of everybody yet, one that never lost
+    anything has."""
+    presence = Presence(store, "gw-a", ScriptedShipper(), Born(1))
     assert await presence.waited_for(0) == (NOT_HEARD,)
     await presence.publish()
     assert await presence.waited_for(0) == (NOT_HEARD,)
+    first = Presence(store, "gw-a", ScriptedShipper(), Born())
+    assert await first.waited_for(0) == ()
 
 
 async def test_a_gateway_that_the_store_does_not_answer(free_port: int) -> None:
     """Publishing goes on being tried; whoever asks is told."""
     away = connect_redis(f"redis://127.0.0.1:{free_port}", timeout_ms=100)
-    presence = Presence(away, "gw-a", ScriptedShipper())
+    presence = Presence(away, "gw-a", ScriptedShipper(), Born())
     with pytest.raises(LedgerUnavailable):
         await presence.ask()
     task = asyncio.create_task(presence.run())
@@ -162,7 +166,7 @@ async def test_a_gateway_that_the_store_does_not_answer(free_port: int) -> None:
 
 
 async def test_with_a_real_journal_and_postgres(
-    store: RedisClient, database_url: str, tmp_path: Path, heard: None
+    store: RedisClient, database_url: str, tmp_path: Path
 ) -> None:
     """Records are in Postgres when nobody is waited for, within a second at a busy gateway; with
     Postgres away the gateway is waited for, and no longer once it is back."""
@@ -171,7 +175,7 @@ async def test_with_a_real_journal_and_postgres(
         journal = await Journal.open(tmp_path)
         shipper = Shipper(engine, journal)
         shipper.start()
-        presence = Presence(store, journal.gateway_id, shipper)
+        presence = Presence(store, journal.gateway_id, shipper, Born())
         async with running(presence):
             await serve(journal, 50)
             began_s = asyncio.get_running_loop().time()

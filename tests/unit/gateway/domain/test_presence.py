@@ -1,10 +1,12 @@
+import pytest
+
 from gateway.domain.presence import (
     FORGET_MS,
     GONE_MS,
     HEARD_MS,
-    NOT_HEARD,
     Standing,
     forgotten,
+    is_whole,
     waited_for,
 )
 
@@ -12,8 +14,8 @@ NOW_MS = 1_800_000_000_000
 ASKED_MS = NOW_MS - 500
 
 
-def waiting(began_ms: int | None = 0, **gateways: Standing) -> tuple[str, ...]:
-    return waited_for(gateways, ASKED_MS, began_ms=began_ms, now_ms=NOW_MS)
+def waiting(**gateways: Standing) -> tuple[str, ...]:
+    return waited_for(gateways, ASKED_MS, now_ms=NOW_MS)
 
 
 def test_who_has_shipped_through_the_instant_is_not_waited_for() -> None:
@@ -31,12 +33,20 @@ def test_a_gateway_not_seen_for_a_minute_no_longer_counts() -> None:
     assert waiting(gone=gone, lately=lately) == ("lately",)
 
 
-def test_a_young_list_may_lack_somebody() -> None:
-    """Where there is no list, or one that not everybody can have entered yet, nobody can say."""
-    done = Standing(NOW_MS, NOW_MS)
-    assert waiting(None) == (NOT_HEARD,)
-    assert waiting(NOW_MS - HEARD_MS + 1, done=done) == (NOT_HEARD,)
-    assert waiting(NOW_MS - HEARD_MS, done=done) == ()
+@pytest.mark.parametrize(
+    ("began_ms", "born_ms", "whole"),
+    [
+        (None, 0, False),
+        (NOW_MS - HEARD_MS, NOW_MS - HEARD_MS, True),
+        (NOW_MS - HEARD_MS + 1, NOW_MS - HEARD_MS, False),
+        (NOW_MS - HEARD_MS + 1, 1, False),
+        (NOW_MS, 0, True),
+    ],
+    ids=["no list", "old enough", "too young", "lost long ago", "of a store that lost nothing"],
+)
+def test_a_young_list_may_lack_somebody(began_ms: int | None, born_ms: int, whole: bool) -> None:
+    """Unless there cannot have been one before it."""
+    assert is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=NOW_MS) is whole
 
 
 def test_the_list_keeps_nobody_for_ever() -> None:
