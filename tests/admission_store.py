@@ -17,6 +17,7 @@ from gateway.domain.admission import (
 )
 from gateway.domain.scopes import ScopeLimits, scopes_of
 from gateway.domain.tenant import Limits
+from gateway.domain.window import Window
 
 
 def scopes(
@@ -57,13 +58,20 @@ class Store:
 
     @property
     def tokens(self) -> int:
-        self.state.windows["tenant"].advance(self.now_ms)
-        return self.state.windows["tenant"].tokens
+        return self.window.tokens
 
     @property
     def requests(self) -> int:
-        self.state.windows["tenant"].advance(self.now_ms)
-        return self.state.windows["tenant"].requests
+        return self.window.requests
+
+    @property
+    def window(self) -> Window:
+        """The tenant's, as of now."""
+        book = self.state.scopes.get("tenant")
+        if book is None:
+            return Window()
+        book.window.advance(self.now_ms)
+        return book.window
 
 
 def refused(decision: object) -> Refused:

@@ -91,6 +91,20 @@ class MemoryDirectory:
         return self.prices
 
 
+def specified(lease: HeldLease) -> Lease:
+    """A held lease as the specification takes it."""
+    return Lease(
+        sequences=lease.sequences,
+        tokens=lease.reserved_tokens,
+        second=lease.second,
+        scopes=lease.scope_names,
+        expires_at_ms=0,
+        cost_pico=lease.cost_pico,
+        month=lease.month,
+        carried=lease.carried,
+    )
+
+
 class MemoryLedger:
     """Runs the specification; `away` makes every call fail, `loses_replies` after its effect."""
 
@@ -101,10 +115,17 @@ class MemoryLedger:
         self.away = False
         self.loses_replies = False
         self.settlements: list[tuple[str, int, bool, Settled]] = []
+        self.costs: list[tuple[str, int]] = []
         self.renewals: list[Renewed] = []
         self.marked: list[str] = []
         self.sweeps = 0
         self.on_acquired: Callable[[], None] = lambda: None
+
+    def lose_everything(self) -> None:
+        """The store comes back empty, now."""
+        now_ms = self._clock.now_ms()
+        beginning = admission.Beginning(now_ms + self._ttl_ms, now_ms + 61_000)
+        self.states = defaultdict(lambda: TenantState(beginning=beginning))
 
     async def _answer(self) -> None:
         await asyncio.sleep(0)
@@ -142,42 +163,51 @@ class MemoryLedger:
         found = admission.settle(
             self.states[lease.tenant_id],
             lease.request_id,
-            actual_tokens=actual_tokens,
-            ran=ran,
+            actual_tokens=actual_tokens + lease.base_tokens,
+            ran=ran or lease.base_tokens > 0,
             now_ms=self._clock.now_ms(),
+            actual_cost_pico=actual_cost_pico + lease.base_cost_pico,
+            held=specified(lease),
         )
         self.settlements.append((lease.request_id, actual_tokens, ran, found))
+        self.costs.append((lease.request_id, actual_cost_pico))
         self._reply()
         return found
 
     async def renew(self, tenant_id: str, leases: Sequence[HeldLease]) -> Renewed:
         await self._answer()
-        held = {
-            h.request_id: Lease(h.sequences, h.reserved_tokens, h.second, h.scope_names, 0)
-            for h in leases
-        }
         counts = admission.renew(
-            self.states[tenant_id], held, now_ms=self._clock.now_ms(), ttl_ms=self._ttl_ms
+            self.states[tenant_id],
+            {lease.request_id: specified(lease) for lease in leases},
+            now_ms=self._clock.now_ms(),
+            ttl_ms=self._ttl_ms,
         )
         self.renewals.append(counts)
         return counts
 
     async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
-        raise NotImplementedError
+        await self._answer()
+        return admission.begin_month(self.states[tenant_id], month, now_ms=self._clock.now_ms())
 
     async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
-        raise NotImplementedError
+        await self._answer()
+        return admission.unsettled_or_recent(self.states[tenant_id], now_ms=self._clock.now_ms())
 
     async def finish_month(
         self, tenant_id: str, month: str, at_ms: int, spent: Mapping[str, int]
     ) -> bool:
-        raise NotImplementedError
+        await self._answer()
+        return admission.finish_month(
+            self.states[tenant_id], month, at_ms, spent, now_ms=self._clock.now_ms()
+        )
 
     async def observe(
         self, tenant_id: str, scopes: Sequence[ScopeLimits], month: str = ""
     ) -> tuple[ScopeUse, ...]:
         await self._answer()
-        return admission.observe(self.states[tenant_id], tuple(scopes), now_ms=self._clock.now_ms())
+        return admission.observe(
+            self.states[tenant_id], tuple(scopes), now_ms=self._clock.now_ms(), month=month
+        )
 
     async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None:
         await self._answer()

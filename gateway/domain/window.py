@@ -43,7 +43,7 @@ class Window:
                 self.cells = {now_s: Cell(self.tokens, self.requests)}
                 self.reached_s = max(self.reached_s, newest_s)
         self.cells = {s: cell for s, cell in self.cells.items() if s > now_s - WINDOW_CELLS}
-        if not self.cells:
+        if self.reached_s <= now_s - WINDOW_CELLS:
             self.reached_s = 0
         return now_s
 
@@ -69,6 +69,8 @@ class Window:
         if cell is not None and second > self.reached_s:
             cell.tokens -= tokens
             cell.requests -= requests
+            if cell.tokens == cell.requests == 0:
+                del self.cells[second]
 
     def wait_ms(self, now_ms: int, *, excess_tokens: int = 0, excess_requests: int = 0) -> int:
         """Until at least so much has aged out: the `retry-after` of a refusal, computed.

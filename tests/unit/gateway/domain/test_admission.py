@@ -133,11 +133,11 @@ def test_looking_and_being_refused_change_nothing(call: str) -> None:
     """INV-4: neither leases nor windows differ afterwards."""
     store = Store(Limits(max_sequences=1, tpm=10, rpm=1))
     store.acquire("a", 5)
-    leases, cells = dict(store.state.leases), store.state.windows["tenant"].cells.copy()
+    leases, cells = dict(store.state.leases), store.window.cells.copy()
     calls: dict[str, Callable[[], object]] = {
         "acquire": lambda: store.acquire("b", 10),
         "observe": lambda: admission.observe(store.state, store.offered, now_ms=store.now_ms),
     }
     calls[call]()
     assert store.state.leases == leases
-    assert store.state.windows["tenant"].cells == cells
+    assert store.window.cells == cells

@@ -59,16 +59,31 @@ def test_a_renewal_keeps_and_takes_up_again() -> None:
     assert store.state.leases == {}
 
 
-def test_a_lease_that_the_store_lost_is_held_again_and_refunds_nothing() -> None:
-    """Redis came back empty: sequences are held again, and the settlement does not take back from
-    a cell that holds only what others charged since (INV-3)."""
+def test_a_lease_that_the_store_lost_is_held_and_charged_again() -> None:
+    """A store that lost its last writes is told of them again: sequences, tokens and request, in
+    the present second; and the settlement takes back from there (INV-2, INV-3)."""
     store = Store()
     store.acquire("a", 1000)
     lease = replace(store.state.leases["a"])
     store.state = TenantState()
+    store.now_ms += 5_000
     store.acquire("b", 60)
     assert store.renew("a", lease).recreated == 1
-    assert store.state.running("tenant") == 2
+    assert (store.state.running("tenant"), store.tokens, store.requests) == (2, 1060, 2)
+    assert store.settle("a", 10) is Settled.LIVE
+    assert store.tokens == 70
+
+
+def test_what_was_charged_long_ago_is_not_charged_again() -> None:
+    """A lost lease whose second no longer counts is held, charged nowhere, and refunds nothing of
+    what others charged since (INV-3)."""
+    store = Store()
+    store.acquire("a", 1000)
+    lease = replace(store.state.leases["a"])
+    store.state = TenantState()
+    store.now_ms += 61_000
+    store.acquire("b", 60)
+    assert store.renew("a", lease).recreated == 1
     assert store.settle("a", 10) is Settled.LIVE
     assert store.tokens == 60
 

@@ -1,0 +1,99 @@
+"""The money of a month, by scope: what was spent, and what is reserved for requests that run.
+
+The store does not know what a month cost before it began to *track* it. So a month is begun (from
+then on the store accounts for every request itself), what was spent before is summed up elsewhere,
+and with that sum the month is *known*. Until then a budget admits nothing.
+
+A request's money is in exactly one of the two: in the store's own account if its lease was held
+when the month was begun or acquired later, in the sum if it was settled before. `accounted` names
+the former, so that they can be left out of the sum.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+BEGIN_AGAIN_MS = 3_000
+"""For so long after a month was begun nobody else begins it."""
+
+
+@dataclass
+class Money:
+    """Of one scope in one month, in pico-units of the tenant's currency; never negative."""
+
+    spent_pico: int = 0
+    reserved_pico: int = 0
+
+
+@dataclass
+class Month:
+    """A month that is tracked since `at_ms`. While it is not known, `settled` are the requests that
+    were settled in it since then."""
+
+    at_ms: int
+    known: bool = False
+    money: dict[str, Money] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+
+    def of(self, scope: str) -> Money:
+        """The money of a scope; nothing where nothing was ever reserved or spent."""
+        return self.money.get(scope, Money())
+
+
+def reserve(months: dict[str, Month], month: str, scopes: Iterable[str], cost_pico: int) -> None:
+    """Set money aside in every scope, where the month is tracked."""
+    tracked = months.get(month)
+    if tracked is not None and cost_pico:
+        for scope in scopes:
+            tracked.money.setdefault(scope, Money()).reserved_pico += cost_pico
+
+
+def release(months: dict[str, Month], month: str, scopes: Iterable[str], cost_pico: int) -> None:
+    """Free what `reserve` set aside."""
+    reserve(months, month, scopes, -cost_pico)
+
+
+def spend(
+    months: dict[str, Month], month: str, scopes: Iterable[str], cost_pico: int, request_id: str
+) -> None:
+    """Account for what a settled request cost, where the month is tracked."""
+    tracked = months.get(month)
+    if tracked is None:
+        return
+    if not tracked.known:
+        tracked.settled.add(request_id)
+    if cost_pico:
+        for scope in scopes:
+            tracked.money.setdefault(scope, Money()).spent_pico += cost_pico
+
+
+def begin(months: dict[str, Month], month: str, now_ms: int) -> Month | None:
+    """Track a month from nothing, and forget those older than the one before it. None, and no
+    change, where it was begun less than BEGIN_AGAIN_MS ago."""
+    tracked = months.get(month)
+    if tracked is not None and abs(now_ms - tracked.at_ms) < BEGIN_AGAIN_MS:
+        return None
+    for name in [name for name in months if name < month_before(month)]:
+        del months[name]
+    months[month] = Month(now_ms)
+    return months[month]
+
+
+def finish(months: dict[str, Month], month: str, at_ms: int, spent: Mapping[str, int]) -> bool:
+    """Add what a month cost before it was begun, by scope; it is known from now on.
+
+    False, and no change, where it was not begun at `at_ms` or is known already.
+    """
+    tracked = months.get(month)
+    if tracked is None or tracked.at_ms != at_ms or tracked.known:
+        return False
+    for scope, pico in spent.items():
+        tracked.money.setdefault(scope, Money()).spent_pico += pico
+    tracked.known = True
+    tracked.settled = set()
+    return True
+
+
+def month_before(month: str) -> str:
+    """Of `2026-01`: `2025-12`."""
+    year, number = int(month[:4]), int(month[5:])
+    return f"{year:04d}-{number - 1:02d}" if number > 1 else f"{year - 1:04d}-12"
