@@ -13,11 +13,12 @@ Why each rule:
   two clocks do not run alike.
 - *Sequences and tokens*: no more than the lease holds and its requests have not used. Only a
   maximum that the client set bounds what a request uses; an expectation does not.
-- *Its cell counts until it lapses*: from then on the store counts what is left of the reservation
-  anew (a lapsed lease's moves to the present second), so what runs so late is counted for the 60 s
-  from when it began, as all else is.
-- *Requests a minute*: a request that ran has used the lease's only one. One that never ran has
-  not, but its cell is not moved when the lease lapses; so it must count for a minute from now.
+- *Its cell counts until it lapses*: the store then charges the reservation anew, to the second in
+  which it lapses (a renewal or settlement that says `carried` does the same), so that what runs so
+  late is counted for the 60 s from when it began, as all else is. A renewal that was sent and not
+  answered may have moved the lapse by one lease time, each.
+- *Requests a minute*: a request that ran has used the lease's only one; one that never ran has not,
+  and it moves with the reservation.
 - *Budget*: what is spent cannot be known without the store, so there is no share of it.
 - *Limits were not lowered since*: they hold from when they are written, also here.
 """
@@ -52,6 +53,8 @@ class EndedLease:
     """The store's time when it last granted or renewed the lease."""
     asked_us: int
     """When that was asked, on this process's monotonic clock."""
+    unheard: int = 0
+    """Renewals that were sent and not answered: any may have taken effect, at any time."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def may_take_over(lease: EndedLease, asked: Asked, *, now_us: int, ttl_ms: int) 
 
 def is_held(lease: EndedLease, *, now_us: int, ttl_ms: int) -> bool:
     """Whether the store certainly still counts the lease."""
-    return now_us - lease.asked_us < ttl_ms * 1000 - ttl_ms * 10
+    return now_us - lease.asked_us < ttl_ms * 990
 
 
 def _left(lease: EndedLease) -> int:
@@ -113,7 +116,8 @@ def _left(lease: EndedLease) -> int:
 
 
 def _counts_until_it_lapses(lease: EndedLease, ttl_ms: int) -> bool:
-    return (lease.second + WINDOW_CELLS) * 1000 >= lease.confirmed_ms + ttl_ms
+    lapses_ms = lease.confirmed_ms + ttl_ms * (1 + lease.unheard)
+    return (lease.second + WINDOW_CELLS) * 1000 >= lapses_ms
 
 
 def _has_no_share(scope: ScopeLimits, lease: EndedLease) -> bool:

@@ -1,6 +1,7 @@
 """One decision of admission: by the store, a second time where only one reply came late, or by a
 share that is held while the store is away."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -8,16 +9,17 @@ from dataclasses import replace
 from gateway.domain.admission import Granted, MoneyUnknown, Paused, Refused
 from gateway.domain.held_share import Asked
 from gateway.domain.scopes import ScopeUse
-from gateway.domain.tenant import Tenant
 from gateway.errors import Overloaded, WeirError
 from gateway.serving.held_leases import HeldLeases
-from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthsKnown
+from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
 from gateway.serving.refusals import refusal
 from gateway.serving.settlements import Holding, Settlement, Settlements
 from gateway.serving.store_watch import StoreAway, StoreWatch
 from gateway.telemetry import metrics
 from gateway.telemetry.admission import Decided, deciding
 
+_REBUILD_S = 1.0
+"""A request waits so long for the month's spend to be known again."""
 Reply = Granted | Refused | Paused | MoneyUnknown
 
 
@@ -33,7 +35,7 @@ class Decisions:
         settlements: Settlements,
         clock: Clock,
         *,
-        months: MonthsKnown | None,
+        months: MonthRebuild | None,
         on_paused: Callable[[], None],
     ) -> None:
         self._ledger = ledger
@@ -50,12 +52,12 @@ class Decisions:
         """Whether the store came back empty and some tenants wait until it knows enough."""
         return self._clock.monotonic_us() < self._paused_until_us
 
-    async def decide(self, asked: Asked, tenant: Tenant) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
+    async def decide(self, asked: Asked, currency: str) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
         """The lease, and the use of its scopes where the store told it. Raises as
         `Leases.acquire` does."""
         with deciding() as decided:
             try:
-                reply, asked_us = await self._by_store(asked, tenant, decided)
+                reply, asked_us = await self._by_store(asked, decided)
             except LedgerUnavailable as error:
                 lease = self._by_share(asked)
                 if lease is None:
@@ -66,9 +68,9 @@ class Decisions:
             if isinstance(reply, Granted):
                 decided.result = "granted"
                 return self._hold(asked, reply, asked_us), reply.uses
-            raise self._no(reply, decided, tenant.currency)
+            raise self._no(reply, decided, currency)
 
-    async def _by_store(self, asked: Asked, tenant: Tenant, decided: Decided) -> tuple[Reply, int]:
+    async def _by_store(self, asked: Asked, decided: Decided) -> tuple[Reply, int]:
         """The reply, and when it was asked on the monotonic clock. Raises LedgerUnavailable."""
         if not await self._watch.until_open():
             raise LedgerUnavailable(StoreAway)
@@ -76,7 +78,7 @@ class Decisions:
         await self._held.mark(asked.tenant_id)
         asked_us = self._clock.monotonic_us()
         reply = await self._ask(asked)
-        if isinstance(reply, MoneyUnknown) and await self._known(tenant, reply.month):
+        if isinstance(reply, MoneyUnknown) and await self._known(asked, reply.month):
             asked_us = self._clock.monotonic_us()
             reply = await self._ask(asked)
         return reply, asked_us
@@ -141,8 +143,14 @@ class Decisions:
         decided.result = "money_unknown"
         return unavailable("what the month has cost is not known yet")
 
-    async def _known(self, tenant: Tenant, month: str) -> bool:
-        return self._months is not None and await self._months.wait(tenant, month)
+    async def _known(self, asked: Asked, month: str) -> bool:
+        if self._months is None:
+            return False
+        try:
+            async with asyncio.timeout(_REBUILD_S):
+                return await self._months.rebuild(asked.tenant_id, month)
+        except TimeoutError:
+            return False
 
 
 def unavailable(

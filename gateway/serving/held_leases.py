@@ -80,11 +80,15 @@ class HeldLeases:
             if not all(renewed) and not await self._watch.lives():
                 raise LedgerUnavailable(TimeoutError)
 
-    async def _renew(self, tenant_id: str, holdings: Sequence[Holding]) -> bool:
-        asked_us = self._clock.monotonic_us()
-        leases = [holding.lease for holding in holdings]
+    async def _renew(self, tenant_id: str, known: Sequence[Holding]) -> bool:
         try:
             await self.mark(tenant_id)
+            # Some may have ended since.
+            holdings = [h for h in known if self._held.get(h.lease.request_id) is h]
+            leases = [holding.lease for holding in holdings]
+            for holding in holdings:
+                holding.unheard += 1
+            asked_us = self._clock.monotonic_us()
             renewed = await self._watch.ask(lambda: self._ledger.renew(tenant_id, leases))
             _confirm(holdings, leases, renewed, asked_us)
             retaken = renewed.resumed + renewed.recreated
@@ -125,14 +129,13 @@ def _confirm(
 ) -> None:
     """Remember that the store counts these leases, and until when.
 
-    It does not say which of them were over or lost: then none is held to be confirmed, or charged
-    to any cell.
+    It does not say which of them were over or lost: then none is held to be confirmed, or known.
     """
     if renewed.over:
         return
     for holding, lease in zip(holdings, sent, strict=True):
+        holding.unheard -= 1
         holding.confirmed_ms, holding.asked_us = renewed.now_ms, asked_us
-        if renewed.recreated:
-            holding.lease = replace(lease, carried=False, second=0)
-        elif lease.carried:
+        holding.is_lost |= renewed.recreated > 0
+        if lease.carried:
             holding.lease = replace(lease, carried=False, second=renewed.now_ms // 1000)

@@ -17,7 +17,7 @@ from gateway.domain.scopes import ScopeUse, scopes_of
 from gateway.serving.authenticate import Caller
 from gateway.serving.decisions import Decisions, unavailable
 from gateway.serving.held_leases import HeldLeases
-from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthsKnown
+from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
 from gateway.serving.refusals import refusal
 from gateway.serving.settlements import Settlement, Settlements
 from gateway.serving.store_watch import StoreWatch
@@ -46,7 +46,7 @@ class Leases:
         renew_ms: int,
         ttl_ms: int = 10_000,
         timeout_ms: int = 100,
-        months: MonthsKnown | None = None,
+        months: MonthRebuild | None = None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -111,7 +111,7 @@ class Leases:
         """
         scopes = scopes_of(caller.tenant, caller.key, model)
         asked = Asked(caller.tenant.id, caller.key.id, model, demand, is_bounded, scopes)
-        return await self._decisions.decide(asked, caller.tenant)
+        return await self._decisions.decide(asked, caller.tenant.currency)
 
     async def look(self, caller: Caller, model: str, *, sequences: int, fewest_tokens: int) -> None:
         """Refuse early what has no room now, before it costs anything to anybody.

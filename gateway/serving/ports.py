@@ -161,11 +161,12 @@ class Ledger(Protocol):
         """Return where the store runs scripts and takes what they write."""
 
 
-class MonthsKnown(Protocol):
+class MonthRebuild(Protocol):
     """What brings the spend of a month back where the store does not know it."""
 
-    async def wait(self, tenant: Tenant, month: str) -> bool:
-        """Whether the store knows it, after a second at most."""
+    async def rebuild(self, tenant_id: str, month: str) -> bool:
+        """Whether the store may know it now. Who waits for it may be cancelled: it goes on. Does
+        not raise."""
 
 
 class UsageJournal(Protocol):

@@ -31,6 +31,10 @@ class Holding:
     """The store's time when it last granted or renewed it."""
     asked_us: int
     """When that was asked, on the monotonic clock."""
+    unheard: int = 0
+    """Renewals that were sent and not answered."""
+    is_lost: bool = False
+    """Whether the store may have lost it once: what it then charged again is not known."""
     ran: bool = False
     """Whether an earlier request ran under it."""
 
@@ -52,9 +56,9 @@ class Settlement:
     @property
     def ended(self) -> EndedLease | None:
         """The lease as another request may take it over; None where it may not."""
-        if self.attempted or self.holding is None:
+        holding, lease = self.holding, self.lease
+        if self.attempted or holding is None or holding.is_lost:
             return None
-        lease = self.lease
         return EndedLease(
             request_id=lease.request_id,
             tenant_id=lease.tenant_id,
@@ -65,9 +69,10 @@ class Settlement:
             used_tokens=lease.base_tokens + self.actual_tokens,
             ran=self.ran,
             second=lease.second,
-            limits=self.holding.limits,
-            confirmed_ms=self.holding.confirmed_ms,
-            asked_us=self.holding.asked_us,
+            limits=holding.limits,
+            confirmed_ms=holding.confirmed_ms,
+            asked_us=holding.asked_us,
+            unheard=holding.unheard,
         )
 
 

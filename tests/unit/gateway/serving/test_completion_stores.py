@@ -32,7 +32,7 @@ async def test_a_worker_lost_while_admitting_costs_no_request() -> None:
     assert (client.status, error_of(client)["code"]) == (503, "no_worker")
     record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
     assert (record.attempts, record.billable) == ((), False)
-    assert gateway.ledger.states["acme"].windows["tenant"].requests == 0
+    assert gateway.ledger.states["acme"].scopes["tenant"].window.requests == 0
 
 
 @pytest.mark.parametrize("effect", [True, False])
@@ -42,12 +42,11 @@ async def test_a_store_that_does_not_decide_holds_nothing(effect: bool) -> None:
     gateway.ledger.away, gateway.ledger.loses_replies = not effect, effect
     client = await gateway.post()
     assert (client.status, error_of(client)["code"]) == (503, "admission_unavailable")
-    assert gateway.leases.unsettled == 1
+    assert gateway.leases.unsettled == effect
     gateway.ledger.away = gateway.ledger.loses_replies = False
     await settled_later(gateway)
     gateway.assert_nothing_admitted()
-    expected = Settled.LIVE if effect else Settled.UNKNOWN
-    assert [found for *_, found in gateway.ledger.settlements] == [expected]
+    assert [found for *_, found in gateway.ledger.settlements] == [Settled.LIVE] * effect
 
 
 @FORMS
@@ -78,8 +77,8 @@ async def test_what_cannot_be_billed_is_not_served(when: str) -> None:
     client = await gateway.post()
     assert (client.status, error_of(client)["code"]) == (503, "metering_unavailable")
     gateway.assert_nothing_admitted()
-    window = gateway.ledger.states["acme"].windows.get("tenant")
-    assert window is None or (window.tokens, window.requests) == (0, 0)
+    book = gateway.ledger.states["acme"].scopes.get("tenant")
+    assert book is None or (book.window.tokens, book.window.requests) == (0, 0)
 
 
 @FORMS

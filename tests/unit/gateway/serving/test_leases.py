@@ -60,7 +60,7 @@ async def test_what_is_granted_is_held_until_it_is_settled() -> None:
     assert lease.second == holder.clock.now_ms() // 1000
     await holder.leases.settle(lease, actual_tokens=5, ran=True)
     assert holder.leases.held == 0
-    assert holder.state.windows["tenant"].tokens == 5
+    assert holder.state.scopes["tenant"].window.tokens == 5
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_a_store_that_is_away_is_503_and_remembered() -> None:
     async with holder.running():
         await until(lambda: holder.leases.unsettled == 0)
     assert holder.state.leases == {}
-    assert holder.state.windows["tenant"].requests == 0
+    assert holder.state.scopes["tenant"].window.requests == 0
     assert holder.leases.reachable
 
 
@@ -162,7 +162,7 @@ async def test_a_settlement_is_repeated_until_it_is_taken() -> None:
         holder.ledger.away = False
         await until(lambda: holder.leases.unsettled == 0)
     assert [rid for rid, *_ in holder.ledger.settlements] == ["a", "b", "c"]
-    assert holder.state.windows["tenant"].tokens == 3
+    assert holder.state.scopes["tenant"].window.tokens == 3
 
 
 async def test_a_lost_reply_settles_once() -> None:
@@ -176,7 +176,7 @@ async def test_a_lost_reply_settles_once() -> None:
         await until(lambda: holder.leases.unsettled == 0)
     found = [settled for *_, settled in holder.ledger.settlements]
     assert found == [Settled.LIVE, Settled.REPEATED]
-    assert holder.state.windows["tenant"].tokens == 7
+    assert holder.state.scopes["tenant"].window.tokens == 7
 
 
 async def test_what_an_earlier_life_held_is_freed() -> None:
@@ -189,7 +189,7 @@ async def test_what_an_earlier_life_held_is_freed() -> None:
     async with holder.running():
         await until(lambda: again.unsettled == 0)
     assert holder.state.leases == {}
-    assert holder.state.windows["tenant"].tokens == 40
+    assert holder.state.scopes["tenant"].window.tokens == 40
 
 
 async def test_active_tenants_are_marked_and_swept() -> None:
@@ -226,7 +226,7 @@ async def test_a_look_refuses_what_has_no_room_and_holds_nothing() -> None:
     with pytest.raises(InvalidRequest):
         await holder.leases.look(holder.caller, "m", sequences=2, fewest_tokens=1)
     assert list(holder.state.leases) == ["a" * 32]
-    assert holder.state.windows["tenant"].tokens == 40
+    assert holder.state.scopes["tenant"].window.tokens == 40
 
 
 async def test_a_look_at_full_windows_names_tokens_and_a_wait() -> None:
