@@ -29,7 +29,7 @@ KEEP_S = 5.0
 """Between looks at the marks, so that a loss is dated also where nobody asks."""
 SAMPLE_STEP = 64
 """Of a cluster's slots every so many'th is looked at: shards are larger."""
-_AT_ONCE = 512
+_AT_ONCE = 64
 _FAILURES = (RedisError, SQLAlchemyError, OSError, TimeoutError)
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,10 @@ class Births:
                 new = await self._is_new()
                 # Known from here on: where the store has a past, a missing mark is a loss.
                 self._opened = not new
-                await self._ensure(self._marks(), NEVER_LOST if new else None)
+                if new:
+                    await self._ensure(self._marks(), NEVER_LOST)
+                else:
+                    await self._look()
             except _FAILURES as error:
                 raise LedgerUnavailable(type(error)) from error
             self._opened = True
@@ -97,10 +100,14 @@ class Births:
             await asyncio.sleep(KEEP_S)
             try:
                 await self.open()
-                if await self._ensure(self._marks(SAMPLE_STEP), None):
-                    await self._ensure(self._marks(), None)
+                await self._look()
             except (LedgerUnavailable, *_FAILURES) as error:
                 _log.debug("marks of birth not seen: %s", type(error).__name__)
+
+    async def _look(self) -> None:
+        """Write what is missing; of a cluster all of it only where a sample misses something."""
+        if await self._ensure(self._marks(SAMPLE_STEP), None):
+            await self._ensure(self._marks(), None)
 
     async def _is_new(self) -> bool:
         if await self._has_history():
@@ -120,7 +127,7 @@ class Births:
             )
             written += sum(fresh for _, fresh in replies)
         if written and value is None:
-            _log.warning("Redis came back empty: %d marks of its birth were gone", written)
+            _log.warning("Redis came back empty: %d of its marks of birth were gone", written)
         return written
 
     def _marks(self, step: int = 1) -> Sequence[str]:
