@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "model": ("gateway.commands.model:model", "Models."),
     "worker": ("gateway.commands.worker:worker", "Workers."),
     "hosted": ("gateway.commands.hosted:hosted", "Hosted providers, the fallback."),
+    "price": ("gateway.commands.price:price", "List prices."),
     "user": ("gateway.commands.user:user", "Users and their tokens."),
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),

@@ -32,13 +32,14 @@ class AdminApi:
         role: Role = Role.ADMIN,
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        below: str = "/admin/v1",
     ) -> httpx.Response:
-        """One request below `/admin/v1`; `raw` is sent as it is, `headers` replace the token."""
+        """One request below `below`; `raw` is sent as it is, `headers` replace the token."""
         content = raw if body is None else msgspec.json.encode(body)
         if headers is None:
             headers = {"authorization": f"Bearer {await self.token(role)}"}
         return await self.client.request(
-            method, f"/admin/v1{path}", content=content, headers=httpx.Headers(headers)
+            method, below + path, content=content, headers=httpx.Headers(headers)
         )
 
     async def token(self, role: Role) -> str:

@@ -1,5 +1,5 @@
 """Administration: verbs without a transport, on tenants, keys, limits, models, workers, hosted
-providers and users.
+providers, prices and users.
 
 Owns: what may be written, one transaction and one audit row for each change, revocations.
 Does not own: who may call a verb (the HTTP guards do), nor how answers look.
@@ -15,13 +15,14 @@ from gateway.administration.hosted import HostedVerbs
 from gateway.administration.keys import KeyVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
+from gateway.administration.prices import NewPrice, PriceVerbs
 from gateway.administration.tenants import TenantVerbs
 from gateway.administration.users import UserVerbs
 
-__all__ = ["Administration", "AuditFilters", "Page"]
+__all__ = ["Administration", "AuditFilters", "NewPrice", "Page"]
 
 
 class Administration(
-    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, UserVerbs, AuditVerbs
+    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, PriceVerbs, UserVerbs, AuditVerbs
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

@@ -6,10 +6,9 @@ from sqlalchemy import select
 
 from gateway.adapters.directory_rows import AUDIT_COLUMNS, audit_entry_from
 from gateway.adapters.tables import audit_log
-from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of, position_of
+from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, entry_id, page_of
 from gateway.administration.store import Store, verb
 from gateway.domain.account import AuditEntry
-from gateway.errors import Unprocessable
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,7 @@ class AuditVerbs(Store):
             if wanted is not None:
                 query = query.where(audit_log.c[name] == wanted)
         if cursor is not None:
-            query = query.where(audit_log.c.id < _entry_id(cursor))
+            query = query.where(audit_log.c.id < entry_id(cursor))
         async with self._reading() as db:
             rows = await db.execute(query)
         return page_of([(str(row.id), audit_entry_from(row)) for row in rows], limit)
-
-
-def _entry_id(cursor: str) -> int:
-    position = position_of(cursor)
-    if not position.isascii() or not position.isdigit() or len(position) > 18:
-        raise Unprocessable("cursor: must be one that an earlier page gave", param="cursor")
-    return int(position)

@@ -3,7 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from gateway.administration.views import hosted_view, tenant_limits
+from billing.domain.price_book import Price
+from gateway.administration.views import hosted_view, price_view, tenant_limits
 from gateway.domain.account import User
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
@@ -48,6 +49,11 @@ def key_change(
     if before is None or after is None or before.api_key == after.api_key:
         return {}
     return {"api_key_changed": True}
+
+
+def price_image(price: Price) -> Image:
+    """A list price as the API shows it."""
+    return price_view(price)
 
 
 def user_image(user: User) -> Image:

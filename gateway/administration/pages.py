@@ -46,6 +46,14 @@ def position_of(cursor: str) -> str:
     return position
 
 
+def entry_id(cursor: str) -> int:
+    """The id that a cursor of a list by number stands for. Raises Unprocessable."""
+    position = position_of(cursor)
+    if not position.isascii() or not position.isdigit() or len(position) > 18:
+        raise Unprocessable("cursor: must be one that an earlier page gave", param="cursor")
+    return int(position)
+
+
 def page_of(found: list[tuple[str, Item]], limit: int) -> Page[Item]:
     """A page of up to `limit` of (position, item), of which one more was asked for."""
     items = [item for _, item in found[:limit]]

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from billing.domain.price_book import Price
 from gateway.administration.hosted_prices import show_price
 from gateway.administration.pages import Page
 from gateway.domain.account import AuditEntry, User
@@ -89,6 +90,21 @@ def _price_view(price: HostedPrice | None) -> View | None:
         "input": show_price(price.input),
         "cached_input": None if cached is None else show_price(cached),
         "output": show_price(price.output),
+    }
+
+
+def price_view(price: Price) -> View:
+    """A list price, in its currency per million tokens."""
+    cached = price.cached_input_pico
+    return {
+        "id": price.id,
+        "model": price.model,
+        "provider": price.provider,
+        "currency": price.currency,
+        "input": show_price(price.input_pico),
+        "cached_input": None if cached is None else show_price(cached),
+        "output": show_price(price.output_pico),
+        "effective_from": shown(price.effective_from_ms),
     }
 
 

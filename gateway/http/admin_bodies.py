@@ -115,6 +115,19 @@ class HostedBody(_Strict):
     extensions: list[str] = []
 
 
+class PriceBody(_Strict):
+    """A new list price, in its currency per million tokens, as texts in decimal digits. Without
+    `cached_input` a cached prompt token costs what any prompt token costs."""
+
+    model: str
+    input: str
+    output: str
+    cached_input: str | None = None
+    provider: str = "self"
+    currency: str = "USD"
+    effective_from: datetime | None = None
+
+
 class UserBody(_Strict):
     """A new user."""
 

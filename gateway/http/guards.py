@@ -21,9 +21,15 @@ class Users(Protocol):
         """The user, or None where the token is unknown, revoked or expired."""
 
 
-def role_guard(users: Users, *, writers: frozenset[Role] = frozenset({Role.ADMIN})) -> Guard:
-    """A guard that lets every user read, and write those whose role is among `writers` or those
-    that the route itself names. The user is then `request.user`.
+def role_guard(
+    users: Users,
+    *,
+    readers: frozenset[Role] = frozenset(Role),
+    writers: frozenset[Role] = frozenset({Role.ADMIN}),
+) -> Guard:
+    """A guard that lets those read whose role is among `readers`, everyone unless it says so, and
+    write those whose role is among `writers` or those that the route itself names. The user is then
+    `request.user`.
 
     Raises Unauthorized without a valid token, Forbidden where the role does not allow it.
     """
@@ -35,8 +41,10 @@ def role_guard(users: Users, *, writers: frozenset[Role] = frozenset({Role.ADMIN
         if user is None:
             raise Unauthorized("the token is unknown, revoked or expired")
         connection.scope["user"] = user
-        allowed = route_handler.opt.get(WRITERS_OPTION, writers)
-        if connection.scope.get("method") not in SAFE_METHODS and user.role not in allowed:
+        allowed = readers
+        if connection.scope.get("method") not in SAFE_METHODS:
+            allowed = route_handler.opt.get(WRITERS_OPTION, writers)
+        if user.role not in allowed:
             raise Forbidden(f"the role {user.role} may not do this")
 
     return guard

@@ -18,6 +18,7 @@ from gateway.http.openapi_responses import (
     CLASS_HEADERS,
     SHARED_HEADERS,
     SHARED_RESPONSES,
+    USERS_PATHS,
     Json,
     json_content,
     refusals,
@@ -36,7 +37,7 @@ SECURITY_SCHEMES: Json = {
     "userToken": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A user's token, for everything below /admin/v1.",
+        "description": "A user's token, for everything below /admin/v1 and /billing/v1.",
     },
 }
 
@@ -147,7 +148,7 @@ def _operation(route: _Route, schemas: dict[Any, Json]) -> Json:
             "required": operation.body_required,
             "content": json_content(schemas[operation.body]),
         }
-    if route.path.startswith(("/v1/", "/admin/")):
+    if route.path.startswith(("/v1/", *USERS_PATHS)):
         scheme = "apiKey" if route.path.startswith("/v1/") else "userToken"
         found["security"] = [{scheme: []}]
     return found
@@ -155,7 +156,7 @@ def _operation(route: _Route, schemas: dict[Any, Json]) -> Json:
 
 def _tag(path: str) -> str:
     parts = path.strip("/").split("/")
-    if parts[0] == "admin":
+    if path.startswith(USERS_PATHS):
         return parts[2] + ("_" + parts[4] if len(parts) > 4 else "")
     return "v1" if parts[0] == "v1" else "process"
 

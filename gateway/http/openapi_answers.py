@@ -105,6 +105,19 @@ class HostedAnswer(_Answer):
     extensions: list[str]
 
 
+class PriceAnswer(_Answer):
+    """A list price, in its currency per million tokens, as texts in decimal digits."""
+
+    id: int
+    model: str
+    provider: str
+    currency: str
+    input: str
+    cached_input: str | None
+    output: str
+    effective_from: Instant
+
+
 class UserAnswer(_Answer):
     """A user."""
 

@@ -67,6 +67,8 @@ SHARED_HEADERS: Json = {
     },
     "www-authenticate": _header("How to authenticate."),
 }
+USERS_PATHS = ("/admin/", "/billing/")
+"""Where a user's token is needed, and errors are problems."""
 _ID = ("x-request-id",)
 _LIMITS = (*_ID, *_LIMIT_HEADERS, *_RESETS)
 _RETRY = ("retry-after", "retry-after-ms")
@@ -121,11 +123,13 @@ def refusals(path: str, method: str, *, has_body: bool, has_parameters: bool) ->
     if path.startswith("/v1/"):
         statuses = list(_V1_MEANINGS) if has_body else [401, 403, 500, 503]
         return {str(status): _response_ref(f"v1_{status}") for status in statuses}
-    if not path.startswith("/admin/"):
+    if not path.startswith(USERS_PATHS):
         return {}
     statuses = [401, 500, 503]
     if method != "GET":
         statuses += [403, 409]
+    elif path.startswith("/billing/"):
+        statuses += [403]
     if has_body:
         statuses += [400, 413, 422]
     if has_parameters:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hosted_examples import a_provider
@@ -15,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.directory_content import DirectoryChange
 from gateway.adapters.postgres import async_engine
-from gateway.administration import Administration
+from gateway.administration import Administration, NewPrice
 from gateway.domain.tenant import Limits, Model, Worker
 from gateway.errors import StoreUnavailable
 
@@ -95,6 +96,49 @@ async def test_changes_are_seen_within_a_second(
     assert directory.model("gpt-5") is None
     assert directory.tenant("nobody") is None
     assert directory.key_by_digest(b"\0" * 32) is None
+
+
+async def test_a_new_price_is_seen_within_a_second(
+    administration: Administration, directory: CachedDirectory
+) -> None:
+    """Also one that begins later; what holds is by the request's own instant."""
+    assert directory.price_book().price_at("m", "self", "USD", 2**53) is None
+    fields: dict[str, Any] = {"model": "m", "currency": "USD", "cached_input_pico": None, "output_pico": 2}
+    first = await administration.set_price(ME, NewPrice(input_pico=1, **fields))
+    at_ms = first.effective_from_ms
+    await eventually(
+        lambda: directory.price_book().price_at("m", "self", "USD", at_ms) == first, within_s=1
+    )
+    later = await administration.set_price(ME, NewPrice(input_pico=5, **fields))
+    await eventually(
+        lambda: directory.price_book().price_at("m", "self", "USD", 2**53) == later, within_s=1
+    )
+    book = directory.price_book()
+    assert book.price_at("m", "self", "USD", later.effective_from_ms - 1) == first
+    assert book.price_at("m", "self", "USD", at_ms - 1) is None
+    assert directory.price_book() is book, "made once, not for each request"
+
+
+async def test_prices_survive_a_whole_load(
+    administration: Administration, engine: AsyncEngine
+) -> None:
+    """More than one batch of them; a gateway loads all again after each outage."""
+    async with engine.begin() as db:
+        await db.execute(
+            text(
+                "INSERT INTO price (model, provider, currency, input_pico, output_pico,"
+                " effective_from) SELECT 'm', 'self', 'USD', each, 0,"
+                " timestamptz '2099-01-01T00:00:00Z' + make_interval(secs => each)"
+                " FROM generate_series(1, 250) each"
+            )
+        )
+    directory = CachedDirectory(engine)
+    for _ in range(2):
+        await directory.refresh()
+        found = directory.price_book().price_at("m", "self", "USD", 2**53)
+        assert found is not None
+        assert found.input_pico == 250
+        directory._whole = False
 
 
 async def test_listeners_hear_of_every_change(

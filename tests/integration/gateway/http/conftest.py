@@ -11,6 +11,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.administration import Administration
 from gateway.domain.tenant import Model, Worker
 from gateway.http.admin import admin_router
+from gateway.http.billing import billing_router
 from gateway.http.problems import PROBLEM_HANDLERS
 
 ME = "cli:test"
@@ -35,6 +36,9 @@ async def api(engine: AsyncEngine) -> AsyncIterator[AdminApi]:
         ME, Worker(id="w", model="m", url="http://10.0.0.1:1", api_key="engine-secret")
     )
     await administration.create_tenant(ME, "acme", "Acme")
-    app = Litestar([admin_router(administration)], exception_handlers=PROBLEM_HANDLERS)
+    app = Litestar(
+        [admin_router(administration), billing_router(administration)],
+        exception_handlers=PROBLEM_HANDLERS,
+    )
     async with client_of(app) as client:
         yield AdminApi(client, administration, {})

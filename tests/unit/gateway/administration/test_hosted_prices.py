@@ -56,6 +56,15 @@ def test_anything_else_is_refused(price: object) -> None:
     assert refused.value.param == "models.m.price.input"
 
 
+def test_another_currency_has_its_own_bound() -> None:
+    """A price in dong is a large number; what is refused is said in its currency."""
+    assert parse_price("400000.00", field="input", currency="VND", pico_max=10**12) == 4 * 10**11
+    with pytest.raises(Unprocessable, match=r"at most 1000000\.00 VND"):
+        parse_price("1000000.000001", field="input", currency="VND", pico_max=10**12)
+    with pytest.raises(Unprocessable, match="VND per million"):
+        parse_price("free", field="input", currency="VND", pico_max=10**12)
+
+
 @pytest.mark.parametrize("price", ["2147.483648", "3000", "9007199254.740992"])
 def test_a_price_whose_cost_could_not_be_kept_is_refused(price: str) -> None:
     """It says how much may be; a cost that overflows would lose a request that was served."""

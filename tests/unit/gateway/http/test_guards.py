@@ -62,6 +62,21 @@ async def test_every_role_reads_and_admins_write(role: Role) -> None:
             await passes(writing, role)
 
 
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_guard_may_keep_readers_out(role: Role, method: str) -> None:
+    """What is charged is seen and set by those who are named."""
+    finance = frozenset({Role.ADMIN, Role.FINANCE})
+    guard = role_guard(OneUser(role), readers=finance, writers=finance)
+    passing = guard(a_request(method, "Bearer good"), Mock(opt={}))
+    assert passing is not None
+    if role in finance:
+        await passing
+    else:
+        with pytest.raises(Forbidden):
+            await passing
+
+
 async def test_a_route_names_who_else_may_write_there() -> None:
     """Only those it names."""
     option = {WRITERS_OPTION: frozenset({Role.ADMIN, Role.OPERATOR})}

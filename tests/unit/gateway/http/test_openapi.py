@@ -83,6 +83,8 @@ def test_it_has_every_route_and_no_other(app: Litestar, document: Json) -> None:
         ("GET", "/metrics"),
         ("GET", "/openapi.json"),
         ("POST", "/admin/v1/workers/{worker_id}/drain"),
+        ("GET", "/billing/v1/prices"),
+        ("POST", "/billing/v1/prices"),
     } <= routes
 
 
@@ -113,16 +115,21 @@ def test_each_documented_body_is_the_one_that_is_read(app: Litestar) -> None:
 
 
 def test_every_operation_says_who_may_call_it(document: Json) -> None:
-    """A tenant's key below /v1, a user's token below /admin, nobody in particular elsewhere."""
+    """A tenant's key below /v1, a user's token below /admin and /billing, nobody in particular
+    elsewhere."""
     for (method, path), operation in operations(document).items():
         prefix = path.split("/")[1]
-        schemes: Json = {"v1": [{"apiKey": []}], "admin": [{"userToken": []}]}
+        user: list[Json] = [{"userToken": []}]
+        schemes: Json = {"v1": [{"apiKey": []}], "admin": user, "billing": user}
         wanted = schemes.get(prefix)
         assert operation.get("security") == wanted, (method, path)
         assert operation["summary"], (method, path)
         if wanted is not None:
             refusal = operation["responses"]["401"]["$ref"]
-            assert refusal == f"#/components/responses/{prefix}_401", (method, path)
+            errors = "v1" if prefix == "v1" else "admin"
+            assert refusal == f"#/components/responses/{errors}_401", (method, path)
+        if prefix == "billing":
+            assert "403" in operation["responses"], (method, path)
 
 
 def test_errors_have_their_media_type_and_headers(document: Json) -> None:

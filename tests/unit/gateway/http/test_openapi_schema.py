@@ -7,6 +7,7 @@ import pytest
 from fuzz.corpus import CHATS, COMPLETIONS, PRIVILEGED
 from hosted_examples import a_provider
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from price_examples import a_price
 from tenant_examples import a_key, a_tenant, a_worker
 
 from gateway.administration.views import (
@@ -14,6 +15,7 @@ from gateway.administration.views import (
     hosted_view,
     key_view,
     model_view,
+    price_view,
     tenant_view,
     user_view,
     worker_view,
@@ -28,6 +30,7 @@ from gateway.http.openapi_answers import (
     KeyAnswer,
     ModelAnswer,
     NewKeyAnswer,
+    PriceAnswer,
     TenantAnswer,
     UserAnswer,
     WorkerAnswer,
@@ -40,6 +43,7 @@ Json = Any
 TENANT = {"id": "t", "name": "T"}
 KEY = {"name": "k", "class": "batch"}
 WORKER = {"id": "w", "model": "m", "url": "http://10.0.0.1:1"}
+PRICE = {"model": "m", "input": "0.40", "output": "1.60"}
 USER = {"email": "a@b.c", "role": "viewer", "password": "long enough, no?"}
 
 
@@ -67,6 +71,10 @@ def accepts(kind: type, value: Json) -> bool:
         (admin_bodies.KeyBody, {**KEY, "expires_at": None, "models": ["m"]}, True),
         (admin_bodies.KeyBody, {**KEY, "class": "slow"}, False),
         (admin_bodies.KeyBody, {"name": "k", "request_class": "batch"}, False),
+        (admin_bodies.PriceBody, PRICE, True),
+        (admin_bodies.PriceBody, {**PRICE, "effective_from": None, "cached_input": "0"}, True),
+        (admin_bodies.PriceBody, {**PRICE, "input": 0.4}, False),
+        (admin_bodies.PriceBody, {"model": "m", "input": "0.40"}, False),
         (admin_bodies.RotationBody, {}, True),
         (admin_bodies.RotationBody, {"grace_ms": "1"}, False),
         (admin_bodies.WorkerBody, {**WORKER, "api_key": None, "draining": True}, True),
@@ -157,6 +165,8 @@ def test_what_the_admin_api_shows_is_as_documented() -> None:
         (worker_view(a_worker("w")), WorkerAnswer),
         (user_view(user), UserAnswer),
         (hosted_view(a_provider()), HostedAnswer),
+        (price_view(a_price()), PriceAnswer),
+        (price_view(a_price(cached_input_pico=None)), PriceAnswer),
         (audit_view(entry), AuditAnswer),
     ]
     for view, answer in shown:

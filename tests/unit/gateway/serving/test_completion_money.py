@@ -102,7 +102,7 @@ async def test_a_tenant_is_rated_in_its_own_currency() -> None:
 
 async def test_what_the_tenant_does_not_pay_keeps_its_value() -> None:
     """A worker that dies midway: nothing is owed, what it would have cost is kept."""
-    script = [events.content("a"), events.content("b"), GONE]
+    script: list[Step] = [events.content("a"), events.content("b"), GONE]
     gateway = a_priced_gateway(a_price(), script=script)
     await gateway.post(stream=True)
     record = gateway.assert_one_of_each(Outcome.WORKER_FAILED)
