@@ -56,7 +56,7 @@ async def register_fleet(
 
     `record` keeps the ids of the workers registered here: others are an administrator's own.
     """
-    known = {model.id: model for model in await _all_of(administration.list_models)}
+    known = {model.id: model for model in await all_of(administration.list_models)}
     for model in models:
         if model.id not in known or known[model.id].context_tokens != model.context_tokens:
             await administration.register_model(ACTOR, model)
@@ -75,13 +75,14 @@ async def register_fleet(
 async def registered_ports(administration: Administration) -> frozenset[int]:
     """Where workers and hosted providers are registered, on whatever machine: what starts here
     starts at none of them, since a server is a worker's or a provider's."""
-    urls = [each.url for each in await _all_of(administration.list_workers)]
-    urls += [each.url for each in await _all_of(administration.list_hosted_providers)]
+    urls = [each.url for each in await all_of(administration.list_workers)]
+    urls += [each.url for each in await all_of(administration.list_hosted_providers)]
     origins = [origin_of(url) for url in urls]
     return frozenset(origin[1] for origin in origins if origin is not None)
 
 
-async def _all_of(list_page: Callable[[int, str | None], Awaitable[Page[Item]]]) -> list[Item]:
+async def all_of(list_page: Callable[[int, str | None], Awaitable[Page[Item]]]) -> list[Item]:
+    """Every item of a list that comes in pages."""
     page = await list_page(LIMIT_MAX, None)
     items = list(page.items)
     while page.next_cursor is not None:

@@ -28,6 +28,7 @@ from gateway.dev_hosted import (
     hosted_name,
     register_hosted,
 )
+from gateway.dev_prices import seed_prices
 from gateway.dev_ready import Pids, Ready, ready_document, welcome, write_ready
 from gateway.dev_secrets import DevSecrets, kept_secrets
 from gateway.dev_seed import register_fleet, registered_ports, seed
@@ -102,6 +103,9 @@ class DevSystem:
         with self._terminal.step("workers") as words:
             words.extend(await self._start_workers())
         await self._start_hosted()
+        if options.seed:
+            prices = partial(seed_prices, models=self._models, hosted=options.hosted)
+            await self._administer(prices)
         gateways = [
             gateway_service(
                 number,

@@ -83,6 +83,8 @@ async def test_from_an_empty_folder_everything_serves_and_ends_with_ctrl_c(
         assert await connection.fetchval("SELECT count(*) FROM alembic_version") == 1
         await connection.close()
         users = await administered(ready)
+        (price,) = (await users.list_prices()).items
+        assert (price.model, price.provider, price.currency) == ("smollm2-135m", "self", "USD")
         for role, user in ready.users.items():
             found = await users.user_by_token(user.token)
             assert (found.role, found.email) == (role, user.email) if found else pytest.fail(role)
@@ -121,6 +123,7 @@ async def test_a_second_start_finds_the_first_ones_keys_and_undoes_no_change(
         assert listed["batch"].revoked_at_ms is not None
         assert len(listed) == len((await admin.list_keys("acme")).items) == 2
         assert (await admin.get_tenant("globex")).suspended
+        assert len((await admin.list_prices()).items) == 1
         assert await admin.user_by_token(second.users[Role.FINANCE].token) is None
         ids = [worker.id for worker in (await admin.list_workers()).items]
         assert sorted(ids) == ["own", "simulated-0"]

@@ -103,7 +103,12 @@ async def test_a_new_price_is_seen_within_a_second(
 ) -> None:
     """Also one that begins later; what holds is by the request's own instant."""
     assert directory.price_book().price_at("m", "self", "USD", 2**53) is None
-    fields: dict[str, Any] = {"model": "m", "currency": "USD", "cached_input_pico": None, "output_pico": 2}
+    fields: dict[str, Any] = {
+        "model": "m",
+        "currency": "USD",
+        "cached_input_pico": None,
+        "output_pico": 2,
+    }
     first = await administration.set_price(ME, NewPrice(input_pico=1, **fields))
     at_ms = first.effective_from_ms
     await eventually(
