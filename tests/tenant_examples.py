@@ -5,6 +5,8 @@ import hashlib
 from gateway.domain.tenant import ApiKey, EngineKind, Limits, Model, RequestClass, Tenant, Worker
 
 SECRET = "sk-weir-secret"
+COUNTED = Limits(tpm=10**6)
+"""Limits that refuse nothing, and that a prompt is counted for."""
 
 
 def a_tenant(limits: Limits | None = None, **changes: object) -> Tenant:

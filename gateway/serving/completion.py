@@ -9,26 +9,26 @@ other order would lose a bill; and both before the client's last byte.
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from billing.domain.rating import rated
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
-from gateway.domain.engine_facts import engine_priority
-from gateway.domain.lease import Admitted
-from gateway.domain.request_id import request_id, upstream_id
-from gateway.domain.scopes import ScopeUse
-from gateway.domain.tenant import Worker
+from gateway.domain.request_id import request_id
+from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded, WeirError
-from gateway.serving.admit import admit
+from gateway.serving.admit import Admission, admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
+from gateway.serving.asking import Asking
 from gateway.serving.attempt import Upstream
-from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
+from gateway.serving.authenticate import Caller, authenticate, usable_model
 from gateway.serving.choice import Choice
 from gateway.serving.choices import ChoiceStreams
-from gateway.serving.estimate import Estimate, estimate, fewest_tokens
+from gateway.serving.dispatch import choices_of
+from gateway.serving.estimate import Estimate
+from gateway.serving.estimator import Estimator
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers
@@ -38,20 +38,18 @@ from gateway.serving.ports import (
     ClientGone,
     Clock,
     Directory,
-    HeldLease,
     Tokenizer,
     UsageJournal,
 )
 from gateway.serving.record import client_usage, usage_record
 from gateway.serving.relay import relay
-from gateway.serving.upstream_body import PATHS, cache_salt, upstream_body
+from gateway.serving.spending import spending_of
+from gateway.serving.upstream_body import PATHS
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
-from gateway.wire.request import CompletionRequest, read_request
+from gateway.wire.request import read_request
 
-LOOKED_AT_CHARACTERS = 16_384
-"""Counting a shorter prompt costs less than a look at the limits first."""
 _log = logging.getLogger(__name__)
 
 
@@ -70,14 +68,10 @@ class Policy:
 class Running:
     """One admitted request: what it holds and what is known of it."""
 
-    arrival: Arrival
-    request: CompletionRequest
-    estimate: Estimate
-    admitted: Admitted
-    lease: HeldLease
+    asking: Asking
+    held: Admission
     live: LiveRequest
     choices: list[Choice]
-    route: HostedRoute
 
 
 class Completions:
@@ -96,7 +90,7 @@ class Completions:
         policy: Policy,
     ) -> None:
         self._directory = directory
-        self._tokenizer = tokenizer
+        self._estimator = Estimator(tokenizer, leases)
         self._leases = leases
         self._journal = journal
         self._upstream = upstream
@@ -151,60 +145,72 @@ class Completions:
             directory_stale_ms_max=self._policy.directory_stale_ms_max,
             stores_unseen_ms_max=self._policy.stores_unseen_ms_max,
         )
-        request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
-        model = usable_model(caller, request.model, self._directory)
-        route = HostedRoute(self._upstream.hosted, caller, request)
-        self._require_upstream(route)
-        await self._look(caller, request)
-        workers = routing.eligible(self._upstream.fleet.views(model.id))
-        needs = await estimate(request, model, caller, self._tokenizer, workers)
+        asking = await self._read(arrival, caller)
+        needs = await self._estimate(asking)
         if arrival.connection.left:
             raise ClientGone
         held = await admit(
-            arrival, caller, request, needs, leases=self._leases, journal=self._journal
+            asking,
+            needs,
+            count=lambda: self._estimate(asking, exactly=True),
+            leases=self._leases,
+            journal=self._journal,
         )
-        choices = self._choices(arrival, caller, request, needs)
-        live = LiveRequest(arrival.connection, self._clock.monotonic_us())
-        running = Running(arrival, request, needs, held.admitted, held.lease, live, choices, route)
-        self._live.add(live)
+        running = Running(
+            asking, held, LiveRequest(arrival.connection, self._clock.monotonic_us()),
+            choices_of(
+                asking, held.needs, self._upstream.fleet,
+                cache_salt_secret=self._policy.cache_salt_secret,
+            ),
+        )  # fmt: skip
+        self._live.add(running.live)
         try:
-            await self._run(running, held.uses)
+            await self._run(running)
         finally:
-            self._live.remove(live)
+            self._live.remove(running.live)
 
-    async def _look(self, caller: Caller, request: CompletionRequest) -> None:
-        """A long prompt is counted only where the limits have room for it."""
-        if sum(request.prompt_characters) > LOOKED_AT_CHARACTERS:
-            await self._leases.look(
-                caller,
-                request.model,
-                sequences=request.sequences,
-                fewest_tokens=fewest_tokens(request),
-            )
+    async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
+        """The request, once it is known that somebody may serve it. Raises Overloaded(no_worker),
+        Unpriced, and what reading it and its model raise."""
+        request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
+        model = usable_model(caller, request.model, self._directory)
+        book = self._directory.price_book()
+        spending = spending_of(caller, model.id, book, at_ms=arrival.at_ms)
+        route = HostedRoute(self._upstream.hosted, caller, request, spending)
+        if not self._workers(model.id) and route.target() is None:
+            raise Overloaded(f"no worker of {model.id} is ready", code="no_worker")
+        return Asking(arrival, caller, request, model, route)
 
-    def _require_upstream(self, route: HostedRoute) -> None:
-        model = route.request.model
-        if not routing.eligible(self._upstream.fleet.views(model)) and route.target() is None:
-            raise Overloaded(f"no worker of {model} is ready", code="no_worker")
+    async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
+        return await self._estimator.estimate(
+            asking.request,
+            asking.model,
+            asking.caller,
+            self._workers(asking.model.id),
+            exactly=exactly,
+        )
 
-    async def _run(self, running: Running, uses: Sequence[ScopeUse]) -> None:
+    def _workers(self, model: str) -> list[WorkerView]:
+        return routing.eligible(self._upstream.fleet.views(model))
+
+    async def _run(self, running: Running) -> None:
         """From admission to the last byte."""
-        answer = self._answer_for(running, uses)
+        asking, held = running.asking, running.held
+        answer = self._answer_for(running)
         try:
-            path = PATHS[running.request.endpoint]
             streams = ChoiceStreams(
                 self._upstream,
                 running.live,
-                path,
+                PATHS[asking.request.endpoint],
                 running.choices,
-                running.route,
-                max_tokens=running.estimate.max_tokens,
+                asking.route,
+                max_tokens=held.needs.max_tokens,
             )
-            sent = running.request.forward
+            sent = asking.request.forward
             ending = await relay(streams, running.choices, answer, running.live, sent)
-            record = self._usage(running, ending.outcome)
+            record = await self._usage(running, ending.outcome)
             failure = await self._record(record) or ending.failure
-            await self._settle(running.lease, record)
+            await self._settle(running, record)
             if failure is not None:
                 metrics.ERRORS.labels(code=failure.code).inc()
                 await answer.fail(failure)
@@ -213,36 +219,10 @@ class Completions:
         finally:
             await answer.close()
 
-    def _choices(
-        self, arrival: Arrival, caller: Caller, request: CompletionRequest, needs: Estimate
-    ) -> list[Choice]:
-        salt = cache_salt(self._policy.cache_salt_secret, caller.tenant)
-        asked = request_class(caller, asked_batch=request.asked_batch)
-
-        def choice(index: int) -> Choice:
-            prompt = index // request.choices_per_prompt
-
-            def body(worker: Worker, attempt: int) -> tuple[str, bytes]:
-                identifier = upstream_id(arrival.request_id, index, attempt)
-                facts = routing.facts_of(self._upstream.fleet.views(request.model), worker.id)
-                return identifier, upstream_body(
-                    request,
-                    worker=worker,
-                    prompt=prompt,
-                    sample=index % request.choices_per_prompt,
-                    upstream_id=identifier,
-                    max_tokens=needs.max_tokens,
-                    salt=salt,
-                    priority=engine_priority(asked, facts),
-                )
-
-            return Choice(index=index, prompt=prompt, body=body, need=needs.need)
-
-        return [choice(index) for index in range(request.sequences)]
-
-    def _answer_for(self, running: Running, uses: Sequence[ScopeUse]) -> Answer:
-        arrival, request = running.arrival, running.request
-        headers = [arrival.id_header, (b"x-weir-queue-ms", b"0"), *limit_headers(uses)]
+    def _answer_for(self, running: Running) -> Answer:
+        arrival, request = running.asking.arrival, running.asking.request
+        limits = limit_headers(running.held.uses)
+        headers = [arrival.id_header, (b"x-weir-queue-ms", b"0"), *limits]
         identifier, created = str(arrival.request_id), arrival.at_ms // 1000
         shown = running.choices if self._policy.show_worker_header else []
         if request.stream:
@@ -252,16 +232,20 @@ class Completions:
             )  # fmt: skip
         return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
 
-    def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
+    async def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
+        asking, held = running.asking, running.held
+        counts = await self._estimator.prompt_counts(
+            asking.request, asking.caller.tenant.id, held.needs, running.choices
+        )
         used = usage_record(
-            running.admitted,
+            held.admitted,
             running.choices,
             outcome,
-            prompt_counts=running.estimate.prompt_counts,
-            arrival_us=running.arrival.at_us,
+            prompt_counts=counts,
+            arrival_us=asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
         )
-        return rated(used, self._directory.price_book(), running.admitted.currency)
+        return rated(used, self._directory.price_book(), held.admitted.currency)
 
     async def _record(self, record: UsageRecord) -> WeirError | None:
         """Durable on return. What is returned says that it is not: then the admission, which is
@@ -276,9 +260,13 @@ class Completions:
         metrics.observe_ended(record)
         return None
 
-    async def _settle(self, lease: HeldLease, record: UsageRecord) -> None:
+    async def _settle(self, running: Running, record: UsageRecord) -> None:
         await self._leases.settle(
-            lease,
+            running.held.lease,
             actual_tokens=record.prompt_tokens + record.output_tokens,
             ran=bool(record.attempts),
+            actual_cost_pico=record.cost_pico or 0,
+        )
+        self._estimator.learn(
+            record.tenant_id, record.model, running.held.needs, running.choices, record.outcome
         )

@@ -3,10 +3,11 @@ of its prompts: exact ones, or a bound. Nothing of the client's is ever cut down
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from gateway.domain.engine_facts import EngineFacts
-from gateway.domain.scopes import scopes_of
-from gateway.domain.tenant import Limits, Model
+from gateway.domain.engine_facts import EngineFacts, Need
+from gateway.domain.scopes import ScopeLimits, scopes_of
+from gateway.domain.tenant import Limits, Model, ModelLimits
 from gateway.errors import ContextLengthExceeded, InvalidRequest
 from gateway.serving.authenticate import Caller
 from gateway.wire.request import CompletionRequest
@@ -23,8 +24,8 @@ class Fit:
 
     def check(self, counts: Sequence[int], *, at_least: bool = False) -> None:
         """Raises ContextLengthExceeded where prompt plus maximum fit neither the model's context
-        nor any of the engines, InvalidRequest where a limit on prompt or output is passed. `counts`
-        are of each prompt; `at_least` says that they are a lower bound."""
+        nor any of the engines, InvalidRequest where a limit on the prompt is passed. `counts` are
+        of each prompt; `at_least` says that they are a lower bound."""
         asked, longest = self.request.max_tokens, max(counts)
         least = "at least " if at_least else ""
         room = self.room(longest)
@@ -35,7 +36,6 @@ class Fit:
                 param=self._prompt_field,
             )
         self.check_prompt_limits(sum(counts), f"the prompt has {least}{sum(counts)} tokens")
-        self._check_output_limit()
         if asked is not None and asked > room:
             raise ContextLengthExceeded(
                 f"{least}{longest} prompt tokens and up to {asked} output tokens do not "
@@ -43,19 +43,46 @@ class Fit:
                 param="max_tokens",
             )
 
+    def holds_at_most(self, counts: Sequence[int]) -> bool:
+        """Whether it fits the context, every engine and the limits on its prompt whatever of
+        `counts`, upper bounds, it turns out to have: with its whole maximum, the client's or the
+        model's own."""
+        need = Need(max(counts), self.whole_maximum)
+        return (
+            need.prompt_tokens + need.max_tokens <= self.model.context_tokens
+            and all(engine.holds(need) for engine in self.engines)
+            and all(
+                limits.max_prompt_tokens is None or sum(counts) <= limits.max_prompt_tokens
+                for _, limits in self._limits
+            )
+        )
+
     def check_prompt_limits(self, prompt_tokens: int, has: str) -> None:
-        """Raises InvalidRequest, which begins as `has` says, where tenant or key allow less."""
-        for scope, limits in self._limits():
+        """Raises InvalidRequest, which begins as `has` says, where a scope allows less."""
+        for scope, limits in self._limits:
             limit = limits.max_prompt_tokens
             if limit is not None and prompt_tokens > limit:
                 raise InvalidRequest(
-                    f"{has}; the {scope}'s limit is {limit}", param=self._prompt_field
+                    f"{has}; the limit of the {scope.shown} is {limit} tokens of prompt",
+                    param=self._prompt_field,
+                )
+
+    def check_output_limits(self) -> None:
+        """Raises InvalidRequest where a scope allows less output a choice than was asked for."""
+        asked = self.request.max_tokens
+        for scope, limits in self._limits:
+            limit = limits.max_output_tokens
+            if limit is not None and (limit == 0 or (asked or 0) > limit):
+                wants = "any output is asked for" if asked is None else f"{asked} are asked for"
+                raise InvalidRequest(
+                    f"the limit of the {scope.shown} is {limit} output tokens a choice; {wants}",
+                    param="max_tokens",
                 )
 
     def check_tokens_a_minute(self, needed: int, needs: str) -> None:
         """Raises InvalidRequest, which begins as `needs` says, where a scope's whole minute does
         not hold so much."""
-        for scope in scopes_of(self.caller.tenant, self.caller.key, self.request.model):
+        for scope in self.scopes:
             if scope.tpm is not None and needed > scope.tpm:
                 raise InvalidRequest(
                     f"{needs}; the limit of the {scope.shown} is {scope.tpm} a minute, "
@@ -69,24 +96,31 @@ class Fit:
         return context if most is None else min(context, most)
 
     @property
-    def output_cap(self) -> int | None:
-        """The smaller of the tenant's and the key's limits on a choice's output."""
-        caps = [
-            limits.max_output_tokens
-            for _, limits in self._limits()
-            if limits.max_output_tokens is not None
-        ]
-        return min(caps, default=None)
+    def whole_maximum(self) -> int:
+        """What each choice may generate where there is room: what the client said or, where it said
+        nothing, the model's cap within the limits."""
+        if self.request.max_tokens is not None:
+            return self.request.max_tokens
+        caps = [limits.max_output_tokens for _, limits in self._limits]
+        return min([self.model.max_output_tokens, *(cap for cap in caps if cap is not None)])
 
-    def _check_output_limit(self) -> None:
-        cap = self.output_cap
-        if cap is not None and (cap == 0 or (self.request.max_tokens or 0) > cap):
-            raise InvalidRequest(
-                f"at most {cap} output tokens are allowed a choice", param="max_tokens"
-            )
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether any scope limits tokens a minute or money."""
+        return any(s.tpm is not None or s.budget_pico is not None for s in self.scopes)
 
-    def _limits(self) -> tuple[tuple[str, Limits], ...]:
-        return (("tenant", self.caller.tenant.limits), ("key", self.caller.key.limits))
+    @cached_property
+    def scopes(self) -> tuple[ScopeLimits, ...]:
+        """The scopes of the request."""
+        return scopes_of(self.caller.tenant, self.caller.key, self.request.model)
+
+    @cached_property
+    def _limits(self) -> tuple[tuple[ScopeLimits, Limits | ModelLimits], ...]:
+        """Each scope with the limits that hold in it."""
+        tenant, key, none = self.caller.tenant.limits, self.caller.key.limits, ModelLimits()
+        model = self.request.model
+        own = (tenant, key, tenant.models.get(model, none), key.models.get(model, none))
+        return tuple(zip(self.scopes, own, strict=True))
 
     @property
     def _prompt_field(self) -> str:

@@ -2,6 +2,9 @@
 
 INV-13: a tenant's data policy is read again at each send, at most a second old, or the send is
 refused. Nothing else than a request that may go there ever opens a connection to a provider.
+
+B25: with a budget in any scope a provider without a price, or dearer than what is reserved, is left
+out as one that does not serve the model.
 """
 
 from collections import defaultdict
@@ -14,6 +17,7 @@ from gateway.domain.tenant import DataPolicy, RequestClass, data_policy
 from gateway.errors import HostedSendRefused
 from gateway.serving.authenticate import Caller, request_class
 from gateway.serving.ports import Clock, Directory
+from gateway.serving.spending import Spending
 from gateway.telemetry import metrics
 from gateway.wire.hosted_body import can_be_hosted
 from gateway.wire.request import CompletionRequest
@@ -80,20 +84,29 @@ class HostedRoute:
     fallback: HostedFallback
     caller: Caller
     request: CompletionRequest
+    spending: Spending
     _leaves: dict[str, HostedLeave] = field(default_factory=dict)
 
     def target(self, *, excluded: Collection[str] = ()) -> HostedTarget | None:
-        """The provider to ask, or None: not allowed, none serves the model or understands every
-        field of the request, or those that do are left alone after failures."""
+        """The provider to ask, or None: not allowed, none serves the model for what is reserved or
+        understands every field of the request, or those that do are left alone after failures."""
         fallback = self.fallback
-        if not fallback.allows(self.caller, self.request):
-            return None
-        for target in fallback.targets(self.request.model):
-            if target.id in excluded or not can_be_hosted(self.request, target):
+        for target in self._reachable():
+            if target.id in excluded or not self.spending.allows(target.provider):
                 continue
             if target.id in self._leaves or fallback.circuits[target.id].may_try(fallback.now_ms()):
                 return target
         return None
+
+    def providers(self) -> list[str]:
+        """All that the request may come to be served by, as usage records and prices name them."""
+        return [target.provider for target in self._reachable()]
+
+    def _reachable(self) -> list[HostedTarget]:
+        if not self.fallback.allows(self.caller, self.request):
+            return []
+        targets = self.fallback.targets(self.request.model)
+        return [target for target in targets if can_be_hosted(self.request, target)]
 
     def check_send(self, target: HostedTarget) -> None:
         """The last look before the first byte: still allowed, and the provider still there as it
@@ -103,7 +116,8 @@ class HostedRoute:
             == (target.id, target.url, target.api_key, target.served_name)
             for known in self.fallback.targets(target.model)
         )
-        if not there or not self.fallback.allows(self.caller, self.request):
+        affordable = self.spending.allows(target.provider)
+        if not (there and affordable and self.fallback.allows(self.caller, self.request)):
             raise HostedSendRefused
 
     def begin(self, target: HostedTarget) -> bool:

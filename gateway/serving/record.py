@@ -75,6 +75,19 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
     return Totals(prompt, cached, output, reasoning, source, tuple(sorted(flags)))
 
 
+def lacks_prompt(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> bool:
+    """Whether a prompt that was taken up is known neither by its engine's usage nor by a count."""
+    return any(
+        counted is None
+        and _longest(of_prompt) is None
+        and any(choice.began for choice in of_prompt)
+        for counted, of_prompt in (
+            (counted, [choice for choice in choices if choice.prompt == index])
+            for index, counted in enumerate(prompt_counts)
+        )
+    )
+
+
 def _longest(choices: Sequence[Choice]) -> Usage | None:
     """The usage that tells a prompt's tokens, of the choices that share it: one that was aborted
     in the engine's queue says 0."""

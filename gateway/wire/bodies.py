@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from gateway.wire.media import characters_of
+from gateway.wire.media import characters_of, has_media
 from gateway.wire.messages import Message
 from gateway.wire.tools import ResponseFormat, Tool, ToolChoice
 
@@ -81,6 +81,11 @@ class ChatBody(SharedBody, frozen=True):
     def prompt_characters(self) -> tuple[int, ...]:
         """Characters of text in the messages."""
         return (sum(characters_of(message.content) for message in self.messages),)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether any message has media."""
+        return any(has_media(message.content) for message in self.messages)
 
 
 class CompletionBody(SharedBody, frozen=True):

@@ -121,3 +121,9 @@ def characters_of(content: str | list[Part] | None) -> int:
     if isinstance(content, list):
         return sum(len(part.text) for part in content if isinstance(part, TextPart))
     return len(content or "")
+
+
+def has_media(content: str | list[Part] | None) -> bool:
+    """Whether there is something whose tokens neither its bytes nor a tokenizer of text tell."""
+    texts = (TextPart, ThinkingPart, ReasoningPart)
+    return isinstance(content, list) and not all(isinstance(part, texts) for part in content)

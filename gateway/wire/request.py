@@ -56,7 +56,9 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of text in each prompt: a token covers only so many of them."""
     prompt_bytes: tuple[int, ...]
     """Size of each prompt as JSON, and of what else a template writes into it: with the template's
-    own text, no fewer than its tokens."""
+    own text, no fewer than its tokens, but for media."""
+    has_media: bool
+    """Whether it has images, video or sound: how many tokens these are is the model's to say."""
 
     @property
     def sequences(self) -> int:
@@ -106,6 +108,7 @@ def read_request(
             sum(len(bytes(raw)) for raw in (prompt, *(fields.get(f, _NONE) for f in _IN_PROMPT)))
             for prompt in prompts
         ),
+        has_media=isinstance(asked, ChatBody) and asked.has_media,
     )
 
 

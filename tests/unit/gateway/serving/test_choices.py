@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import engine_events as events
 import pytest
 from memory_gateway import CHAT
-from memory_ports import MemoryDirectory, MemoryFleet, StandingClock
+from memory_ports import START_MS, MemoryDirectory, MemoryFleet, StandingClock
 from scripted_engine import HANG, RecordingConnection, ScriptedEngine, Step
 from tenant_examples import a_key, a_tenant, a_worker
 
@@ -19,6 +19,7 @@ from gateway.serving.choices import ChoiceStreams
 from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
+from gateway.serving.spending import spending_of
 from gateway.wire.request import read_request
 from gateway.wire.upstream import Event, read_event
 from gateway.wire.usage import Usage
@@ -46,7 +47,9 @@ class Streams:
         hosted = HostedFallback(directory, self.clock)
         upstream = Upstream(self.engine, self.fleet, self.clock, hosted)
         request = read_request("chat", json.dumps(CHAT).encode(), {})
-        route = HostedRoute(hosted, Caller(a_tenant(), a_key()), request)
+        caller = Caller(a_tenant(), a_key())
+        spending = spending_of(caller, "m", directory.prices, at_ms=START_MS)
+        route = HostedRoute(hosted, caller, request, spending)
         self.streams = ChoiceStreams(
             upstream, self.live, "/path", self.choices, route, max_tokens=max_tokens
         )

@@ -7,6 +7,7 @@ import engine_events as events
 import pytest
 from memory_gateway import MemoryGateway, text_of, until
 from scripted_engine import HANG, RecordingConnection, Step
+from tenant_examples import COUNTED, a_tenant
 
 from billing.domain.usage_record import Outcome, UsageSource
 from gateway.serving import live as live_module
@@ -43,6 +44,7 @@ async def test_before_its_body_nothing_is_held() -> None:
 async def test_before_admission_nothing_is_kept(moment: str) -> None:
     """A lease that was granted meanwhile is given back whole, its request too (R09)."""
     gateway = MemoryGateway()
+    gateway.directory.one_tenant = a_tenant(COUNTED)
     client = gateway.a_client()
     if moment == "while counted":
         gateway.tokenizer.on_count = client.leave
@@ -50,8 +52,8 @@ async def test_before_admission_nothing_is_kept(moment: str) -> None:
         gateway.ledger.on_acquired = client.leave
     await gateway.serve(client)
     gateway.assert_nothing_admitted()
-    window = gateway.ledger.states["acme"].windows.get("tenant")
-    assert window is None or (window.tokens, window.requests) == (0, 0)
+    book = gateway.ledger.states["acme"].scopes.get("tenant")
+    assert book is None or (book.window.tokens, book.window.requests) == (0, 0)
     assert client.status is None
 
 
@@ -65,7 +67,7 @@ async def test_right_after_admission_no_stream_is_opened(stream: bool) -> None:
     record = gateway.assert_one_of_each(Outcome.CLIENT_CANCELLED)
     assert (record.prompt_tokens, record.output_tokens, record.billable) == (0, 0, False)
     assert gateway.engine.streams == []
-    assert gateway.ledger.states["acme"].windows["tenant"].requests == 0
+    assert gateway.ledger.states["acme"].scopes["tenant"].window.requests == 0
 
 
 @FORMS

@@ -6,7 +6,7 @@ import engine_events as events
 import pytest
 from memory_gateway import CHAT, MemoryGateway, error_of, until
 from scripted_engine import HANG
-from tenant_examples import a_key, a_tenant, a_worker
+from tenant_examples import COUNTED, a_key, a_tenant, a_worker
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Limits
@@ -79,6 +79,7 @@ async def test_a_bug_before_admission_is_answered_and_logged(
 ) -> None:
     """500 in OpenAI's shape, nothing held, nothing of the prompt in the log."""
     gateway = MemoryGateway()
+    gateway.directory.one_tenant = a_tenant(COUNTED)
 
     def broken() -> None:
         raise ValueError("a secret prompt")

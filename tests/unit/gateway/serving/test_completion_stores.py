@@ -6,7 +6,7 @@ import engine_events as events
 import pytest
 from memory_gateway import MemoryGateway, data_of, error_of, until
 from scripted_engine import HANG
-from tenant_examples import a_tenant
+from tenant_examples import COUNTED, a_tenant
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain.admission import Settled
@@ -128,6 +128,7 @@ async def test_a_shutdown_ends_what_runs_explicitly(stream: bool) -> None:
 async def test_what_is_admitted_during_a_shutdown_ends_too() -> None:
     """A request that was still being counted when the others were stopped is not forgotten."""
     gateway = MemoryGateway([HANG])
+    gateway.directory.one_tenant = a_tenant(COUNTED)
     gateway.tokenizer.on_count = gateway.live.stop_all
     client = await gateway.post()
     assert client.status == 503

@@ -6,6 +6,7 @@ import engine_events as events
 import pytest
 from memory_gateway import MemoryGateway, data_of
 from scripted_engine import Step
+from tenant_examples import COUNTED, a_tenant
 
 from billing.domain.usage_record import Outcome, UsageSource
 
@@ -37,6 +38,7 @@ async def test_s22_a_row_is_complete_whatever_usage_the_client_asked_for(asks: b
 async def test_s15_the_engines_count_is_the_row(stream: bool) -> None:
     """S15: admission counted 5, the engine 7; the engine's is recorded, charged and shown."""
     gateway = MemoryGateway(stream_with(events.counts(7, 3, cached=2)))
+    gateway.directory.one_tenant = a_tenant(COUNTED)
     client = await gateway.post(stream=stream)
     record = gateway.assert_one_of_each(Outcome.COMPLETED)
     assert (record.prompt_tokens, record.cached_prompt_tokens, record.output_tokens) == (7, 2, 3)

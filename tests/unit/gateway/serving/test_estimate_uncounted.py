@@ -94,9 +94,11 @@ async def test_the_certain_is_refused_uncounted() -> None:
     for ready in fleets:
         with pytest.raises(ContextLengthExceeded, match=r"at least 101 .* up to 900 output"):
             await uncounted(ready, messages=text(25_600), max_tokens=900)
-        with pytest.raises(InvalidRequest, match="has at least 3 tokens; the key's limit is 2"):
+        with pytest.raises(
+            InvalidRequest, match="has at least 3 tokens; the limit of the key key-1 is 2"
+        ):
             await uncounted(ready, messages=text(512), key=Limits(max_prompt_tokens=2))
-        with pytest.raises(InvalidRequest, match="at most 10"):
+        with pytest.raises(InvalidRequest, match="the limit of the key key-1 is 10 output tokens"):
             await uncounted(ready, max_tokens=50, key=Limits(max_output_tokens=10))
 
 
@@ -117,7 +119,7 @@ async def test_workers_that_never_count_take_what_may_fit() -> None:
     assert (
         await uncounted([EngineKind.OPENAI], messages=long, tenant=Limits(tpm=9000))
     ).floor_tokens == 2
-    message = f"may have up to {WRAPPED + 2} tokens, which no worker of m counts; the key's limit"
+    message = f"may have up to {WRAPPED + 2} tokens, which no worker of m counts; the limit of"
     with pytest.raises(InvalidRequest, match=message):
         await uncounted(
             [EngineKind.OPENAI], messages=text(2), key=Limits(max_prompt_tokens=WRAPPED + 1)
