@@ -116,7 +116,7 @@ class Decisions:
     def _by_share(self, asked: Asked) -> HeldLease | None:
         """A lease whose request ended while the store is away, for this one to run under."""
         ended = self._settlements.share_for(asked)
-        if ended is None or ended.holding is None:
+        if ended is None or ended.holding is None or self._held.may_be_over(asked.tenant_id):
             return None
         self._settlements.take_back(ended)
         lease = replace(

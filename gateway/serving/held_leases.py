@@ -16,6 +16,7 @@ from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
 from gateway.serving.settlements import Holding
 from gateway.serving.store_watch import StoreWatch
 from gateway.telemetry import admission as metrics
+from gateway.telemetry.logs import log_failure
 from gateway.telemetry.metrics import LEASES_RETAKEN
 
 _MARK_AGAIN_MS = 30_000
@@ -34,6 +35,7 @@ class HeldLeases:
         self._held: dict[str, Holding] = {}
         self._marked_ms: dict[str, int] = {}
         self._excess: dict[str, int] = {}
+        self._unsure: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -42,6 +44,10 @@ class HeldLeases:
     def excess(self) -> int:
         """Sequences over a limit after leases were held again, as last seen."""
         return sum(self._excess.values())
+
+    def may_be_over(self, tenant_id: str) -> bool:
+        """Whether the tenant may be over a limit since leases were held again."""
+        return tenant_id in self._unsure or tenant_id in self._excess
 
     def add(self, holding: Holding) -> None:
         """Renew it from now on."""
@@ -73,6 +79,7 @@ class HeldLeases:
             by_tenant[holding.lease.tenant_id].append(holding)
         for tenant_id in self._excess.keys() - by_tenant.keys():
             del self._excess[tenant_id]
+        self._unsure &= by_tenant.keys()
         tenants = list(by_tenant.items())
         for start in range(0, len(tenants), _RENEWED_AT_ONCE):
             batch = tenants[start : start + _RENEWED_AT_ONCE]
@@ -93,12 +100,16 @@ class HeldLeases:
             _confirm(holdings, leases, renewed, asked_us)
             retaken = renewed.resumed + renewed.recreated
             if retaken:
+                self._unsure.add(tenant_id)
                 LEASES_RETAKEN.inc(retaken)
                 metrics.RECREATED.inc(renewed.recreated)
                 _log.warning("%d leases had lapsed or were lost and are held again", retaken)
-            if retaken or tenant_id in self._excess:
+            if self.may_be_over(tenant_id):
                 await self._look_for_excess(tenant_id, holdings)
         except LedgerUnavailable:
+            return False
+        except Exception as error:  # noqa: BLE001 - a bug with one tenant must not end the others'
+            log_failure(_log, error, "the leases of a tenant could not be renewed")
             return False
         return True
 
@@ -115,6 +126,7 @@ class HeldLeases:
             for use in uses
             if use.limits.max_sequences is not None
         ]
+        self._unsure.discard(tenant_id)
         excess = max([0, *over])
         before = self._excess.pop(tenant_id, 0)
         if excess:

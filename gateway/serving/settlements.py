@@ -6,6 +6,7 @@ the ended one's place (`gateway.domain.held_share`).
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,11 +14,13 @@ from gateway.domain.held_share import Asked, EndedLease, lease_to_take_over
 from gateway.domain.scopes import ScopeLimits
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
 from gateway.serving.store_watch import StoreState, StoreWatch
+from gateway.telemetry.logs import log_failure
 
 _SENT_AT_ONCE = 32
 """The rest keep the ledger's connections."""
 _GIVE_UP_MS = 3_600_000
 """The store forgets a lapsed lease after so long: a settlement cannot change anything then."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -125,7 +128,9 @@ class Settlements:
                     actual_cost_pico=settlement.actual_cost_pico,
                 )
             )
-        except LedgerUnavailable:
+        except Exception as error:  # noqa: BLE001 - a bug in one must not hold up the others
+            if not isinstance(error, LedgerUnavailable):
+                log_failure(_log, error, "a lease could not be settled")
             if self._clock.now_ms() - settlement.since_ms < _GIVE_UP_MS:
                 return False
         self._open.pop(settlement.lease.request_id, None)

@@ -158,6 +158,8 @@ class StoreWatch:
         except LedgerUnavailable as error:
             if self._answers == answers:
                 self._gone(error)
+        except Exception as error:  # noqa: BLE001 - a bug is no answer, and not the store's silence
+            log_failure(_log, error, "the store of leases could not be pinged")
         finally:
             self._judging = None
 
