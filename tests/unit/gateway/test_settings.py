@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.adapters.redis import connect_redis
 from gateway.settings import SettingsError, listen_address, load_settings
 
 LEAST = {
@@ -23,6 +24,14 @@ def test_what_is_missing_is_named(name: str) -> None:
     """One line, with the variable's name."""
     with pytest.raises(SettingsError, match=f"{name} is not set"):
         load_settings({key: value for key, value in LEAST.items() if key != name})
+
+
+def test_c15_without_a_redis_nothing_starts() -> None:
+    """C15: limits are never silently off: no WEIR_REDIS_URL, or an empty one, is an error."""
+    with pytest.raises(SettingsError, match="WEIR_REDIS_URL is not set"):
+        load_settings({key: value for key, value in LEAST.items() if key != "WEIR_REDIS_URL"})
+    with pytest.raises(SettingsError):
+        connect_redis(load_settings({**LEAST, "WEIR_REDIS_URL": ""}).redis_url, timeout_ms=100)
 
 
 @pytest.mark.parametrize(
