@@ -55,7 +55,7 @@ class Cases:
             (method.upper(), path, operation)
             for path, methods in document["paths"].items()
             for method, operation in methods.items()
-            if path.startswith("/admin/")
+            if path.startswith(("/admin/", "/billing/"))
         ]
 
     def case(self, number: int) -> Case:

@@ -115,6 +115,8 @@ async def test_an_instant_is_taken_once(api: AdminApi) -> None:
     assert (await billing(api, "GET", "/prices")).json()["items"] == [first]
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "cursor=%00", "cursor=eA"])
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "cursor=%00", "cursor=eA", "model=%00"]
+)
 async def test_a_page_is_asked_for_well(api: AdminApi, query: str) -> None:
     assert (await billing(api, "GET", f"/prices?{query}")).status_code == 422
