@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gateway.domain import admission_money as money
 from gateway.domain.admission_state import (
+    SETTLED_GRID_MS,
     SETTLED_KEEP_MS,
     Lease,
     TenantState,
@@ -40,7 +41,7 @@ def settle(
     reap(state, now_ms)
     if request_id in state.settled:
         return Settled.REPEATED
-    state.settled[request_id] = now_ms + SETTLED_KEEP_MS
+    state.settled[request_id] = _forgotten_at(now_ms)
     found = Settled.LIVE
     lease = state.leases.pop(request_id, None)
     if lease is None:
@@ -48,11 +49,8 @@ def settle(
         lease = state.lapsed.pop(request_id, None)
     if lease is None:
         if held is not None:
-            if held.carried and ran:
-                _charge_lost(state, held, actual_tokens, now_ms)
-            month = state.months.get(held.month)
-            if month is not None and not month.known:
-                money.spend(state.months, held.month, held.scopes, actual_cost_pico, request_id)
+            lost = replace(held, carried=held.carried and ran)
+            _settle_lost(state, request_id, lost, (actual_tokens, actual_cost_pico), now_ms)
         return Settled.UNKNOWN
     if held is not None and held.carried:
         charge_anew(state, lease, now_ms)
@@ -67,17 +65,30 @@ def settle(
             book.window.charge(second, tokens=excess, requests=0)
     if found is Settled.LIVE:
         money.release(state.months, lease.month, lease.scopes, lease.cost_pico)
-    money.spend(state.months, lease.month, lease.scopes, actual_cost_pico, request_id)
+    month = state.months.get(lease.month)
+    if month is not None:
+        money.spend(month, lease.scopes, actual_cost_pico, request_id, now_ms)
     return found
 
 
-def _charge_lost(state: TenantState, held: Lease, tokens: int, now_ms: int) -> None:
-    """Charge what ran unseen by the store, under a lease that it does not know."""
-    books = [book_of(state, scope, now_ms) for scope in held.scopes]
-    second = max(book.window.advance(now_ms) for book in books)
-    for book in books:
-        book.touch(now_ms)
-        book.window.charge(second, tokens=tokens, requests=1)
+def _forgotten_at(now_ms: int) -> int:
+    return -(-(now_ms + SETTLED_KEEP_MS) // SETTLED_GRID_MS) * SETTLED_GRID_MS
+
+
+def _settle_lost(
+    state: TenantState,
+    request_id: str,
+    held: Lease,
+    actual: tuple[int, int],
+    now_ms: int,
+) -> None:
+    """Account for what a request used, in tokens and pico, whose lease the store does not know."""
+    tokens, cost_pico = actual
+    if held.carried:
+        charge_anew(state, replace(held, tokens=tokens, second=0), now_ms)
+    month = state.months.get(held.month)
+    if month is not None and month.is_open(now_ms):
+        money.spend(month, held.scopes, cost_pico, request_id, now_ms)
 
 
 def renew(state: TenantState, held: dict[str, Lease], *, now_ms: int, ttl_ms: int) -> Renewed:
@@ -138,6 +149,6 @@ def finish_month(
     state: TenantState, month: str, at_ms: int, spent: Mapping[str, int], *, now_ms: int
 ) -> bool:
     """Add what the month cost before, by scope; it is known from now on. False, and no change,
-    where it was not begun at `at_ms` or is known already."""
+    where it was not begun at `at_ms`, is known already, or was begun more than ten minutes ago."""
     reap(state, now_ms)
-    return money.finish(state.months, month, at_ms, spent)
+    return money.finish(state.months, month, at_ms, spent, now_ms)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 BEGIN_AGAIN_MS = 3_000
 """For so long after a month was begun nobody else begins it."""
+FINISH_WITHIN_MS = 600_000
+"""A month that is not known so long after it was begun has to be begun again."""
 
 
 @dataclass
@@ -26,13 +28,17 @@ class Money:
 
 @dataclass
 class Month:
-    """A month that is tracked since `at_ms`. While it is not known, `settled` are the requests that
-    were settled in it since then."""
+    """A month that is tracked since `at_ms`. While it is open, `settled` are the requests that were
+    settled in it since then."""
 
     at_ms: int
     known: bool = False
     money: dict[str, Money] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
+
+    def is_open(self, now_ms: int) -> bool:
+        """Whether what was spent before it was begun is still being summed up."""
+        return not self.known and now_ms - self.at_ms < FINISH_WITHIN_MS
 
     def of(self, scope: str) -> Money:
         """The money of a scope; nothing where nothing was ever reserved or spent."""
@@ -53,17 +59,22 @@ def release(months: dict[str, Month], month: str, scopes: Iterable[str], cost_pi
 
 
 def spend(
-    months: dict[str, Month], month: str, scopes: Iterable[str], cost_pico: int, request_id: str
+    month: Month, scopes: Iterable[str], cost_pico: int, request_id: str, now_ms: int
 ) -> None:
-    """Account for what a settled request cost, where the month is tracked."""
-    tracked = months.get(month)
-    if tracked is None:
-        return
-    if not tracked.known:
-        tracked.settled.add(request_id)
+    """Account for what a settled request cost."""
+    if month.is_open(now_ms):
+        month.settled.add(request_id)
     if cost_pico:
         for scope in scopes:
-            tracked.money.setdefault(scope, Money()).spent_pico += cost_pico
+            month.money.setdefault(scope, Money()).spent_pico += cost_pico
+
+
+def hold_nothing(months: dict[str, Month]) -> None:
+    """Free all that is reserved: there is no lease any more that it could be for."""
+    for month in months.values():
+        month.settled.clear()
+        for money in month.money.values():
+            money.reserved_pico = 0
 
 
 def begin(months: dict[str, Month], month: str, now_ms: int) -> Month | None:
@@ -78,13 +89,15 @@ def begin(months: dict[str, Month], month: str, now_ms: int) -> Month | None:
     return months[month]
 
 
-def finish(months: dict[str, Month], month: str, at_ms: int, spent: Mapping[str, int]) -> bool:
+def finish(
+    months: dict[str, Month], month: str, at_ms: int, spent: Mapping[str, int], now_ms: int
+) -> bool:
     """Add what a month cost before it was begun, by scope; it is known from now on.
 
-    False, and no change, where it was not begun at `at_ms` or is known already.
+    False, and no change, where it was not begun at `at_ms`, or is not open any more.
     """
     tracked = months.get(month)
-    if tracked is None or tracked.at_ms != at_ms or tracked.known:
+    if tracked is None or tracked.at_ms != at_ms or not tracked.is_open(now_ms):
         return False
     for scope, pico in spent.items():
         tracked.money.setdefault(scope, Money()).spent_pico += pico

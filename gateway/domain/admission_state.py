@@ -9,7 +9,7 @@ from the cell that it was charged in to the present one and counts 60 s from the
 
 from dataclasses import dataclass, field
 
-from gateway.domain.admission_money import Month, release
+from gateway.domain.admission_money import Month, hold_nothing, release
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.window import WINDOW_CELLS, Window
 
@@ -18,6 +18,8 @@ LAPSED_KEEP_MS = 3_600_000
 SETTLED_KEEP_MS = 60_000
 """A settlement is remembered for so long, so that what was delayed on the way (a repeated
 settlement, a renewal, an acquisition given up on) finds that all is over."""
+SETTLED_GRID_MS = 4_000
+"""Settlements are forgotten together, at multiples of this: the store then forgets in batches."""
 SCOPE_KEEP_S = 3_600
 """A scope that holds nothing is forgotten, its limits too, so long after its last change."""
 UNKNOWN_VERSION = -1
@@ -84,9 +86,13 @@ class Unborn(Exception):
 
 
 def begin(state: TenantState, beginning: Beginning) -> None:
-    """Set since when this tenant's part of the store is complete; the first to say so is heard."""
+    """Set since when this tenant's part of the store is complete; the first to say so is heard.
+
+    A part that nobody used for hours goes away, all but its money; no lease outlives that.
+    """
     if state.beginning is None:
         state.beginning = beginning
+        hold_nothing(state.months)
 
 
 def reap(state: TenantState, now_ms: int) -> None:
@@ -128,11 +134,12 @@ def book_of(state: TenantState, scope: str, now_ms: int) -> ScopeBook:
 def charge_anew(state: TenantState, lease: Lease, now_ms: int) -> None:
     """Charge a lease's reservation and its request to the present second instead of the one that
     they were charged to (where that one is gone already, beside it)."""
-    windows = [book_of(state, scope, now_ms).window for scope in lease.scopes]
-    second = max(window.advance(now_ms) for window in windows)
-    for window in windows:
-        window.refund(lease.second, tokens=lease.tokens, requests=1)
-        window.charge(second, tokens=lease.tokens, requests=1)
+    books = [book_of(state, scope, now_ms) for scope in lease.scopes]
+    second = max(book.window.advance(now_ms) for book in books)
+    for book in books:
+        book.touch(now_ms)
+        book.window.refund(lease.second, tokens=lease.tokens, requests=1)
+        book.window.charge(second, tokens=lease.tokens, requests=1)
     lease.second = second
 
 

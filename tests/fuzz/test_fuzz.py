@@ -148,9 +148,9 @@ async def at_rest(fuzzed: Fuzzed) -> None:
     deadline = time.monotonic() + REST_WITHIN_S
     with redis.Redis.from_url(fuzzed.weir.ready["redis_url"]) as client:
         while held := {
-            key: client.type(key)
-            for pattern in ("weir:{*}:leases", "weir:{*}:held", "weir:{*}:running")
-            for key in client.scan_iter(pattern)
+            key: members
+            for key in client.scan_iter("weir:{*}:leases")
+            if (members := client.zrange(key, 0, -1)) != [b"@"]
         }:
             assert time.monotonic() < deadline, f"still held: {held}"
             await asyncio.sleep(0.05)

@@ -1,94 +1,122 @@
 -- Grant a lease and a reservation in all four scopes, or nothing (admission.acquire).
--- ARGV: 1 now, 2 request id, 3 time to live ms, 4 sequences, 5 tokens, 6 floor tokens,
---       7 key id, 8 model, then for each scope: scope, version, max_sequences, tpm, rpm (-1: none)
--- Reply: granted {1, reserved tokens, second, now, uses…}
---        refused {0, kind (1 sequences, 2 requests, 3 tokens), scope's index, limit, used, need,
---                 retry after ms (-1: never), uses…}
-local rid, ttl_ms = ARGV[2], tonumber(ARGV[3])
-local sequences, tokens, floor = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+-- ARGV: 1 now, 2 request id, 3 time to live ms, 4 key id, 5 model, 6 month or empty,
+--       7 demand, 5 doubles: sequences, tokens, floor tokens, cost (units, pico)
+--       8 limits of the four scopes
+-- Reply: granted {1, reserved tokens, second, now, uses}
+--        refused {0, kind (1 sequences, 2 requests, 3 tokens, 4 budget), scope's index, limit, used,
+--                 need, retry after ms (-1: never), uses}; of a budget the amounts are in the uses
+--        paused {2, until, now}; the month's money is not known {3}
+local rid, key, model, month = ARGV[2], ARGV[4], ARGV[5], ARGV[6]
 local SEQUENCES_RETRY_MS = 1000
-reap()
-local scopes = read_scopes(9)
-if redis.call('ZSCORE', KEYS[LEASES], rid) then
-  local _, reserved, second = unpack_lease(redis.call('HGET', KEYS[HELD], rid))
-  return append_uses({ 1, reserved, second, now_ms }, scopes)
+local names = { scope_names(key, model) }
+local records = open(names, { rid })
+if not records then
+  return UNBORN
 end
-if redis.call('ZSCORE', KEYS[SETTLED], rid) or redis.call('ZSCORE', KEYS[LAPSED], rid) then
-  return append_uses({ 0, 2, 1, 0, 0, 1, SEQUENCES_RETRY_MS }, scopes)
+if reap() then
+  return AGAIN
+end
+local sequences, tokens, floor, cost, cost_pico = struct.unpack('<ddddd', ARGV[7])
+local list = {}
+local second = 0
+for i = 1, 4 do
+  local s = scope_of(names[i])
+  list[i] = s
+  offer(s, string.sub(ARGV[8], (i - 1) * LIMITS_SIZE + 1, i * LIMITS_SIZE))
+  second = math.max(second, advance(s))
+end
+open_month(month, names)
+
+local function refused(kind, index, limit, used, need, retry_ms)
+  save()
+  save_money()
+  return { 0, kind, index, limit, used, need, retry_ms, uses_of(list, month) }
 end
 
-for i, s in ipairs(scopes) do
-  if s.max_sequences >= 0 and sequences > s.max_sequences then
-    return append_uses({ 0, 1, i, s.max_sequences, 0, sequences, -1 }, scopes)
+local record = written[rid] or records[1]
+local state = state_of(record)
+if state == 'L' then
+  save()
+  save_money()
+  local lease = parse_lease(record)
+  return { 1, lease.tokens, lease.second, now_ms, uses_of(list, month) }
+elseif state then
+  return refused(2, 1, 0, 0, 1, SEQUENCES_RETRY_MS)
+end
+
+local has_sequences, has_window = false, false
+for i, s in ipairs(list) do
+  if s.sequences >= 0 and sequences > s.sequences then
+    return refused(1, i, s.sequences, 0, sequences, -1)
   end
   if s.rpm >= 0 and 1 > s.rpm then
-    return append_uses({ 0, 2, i, s.rpm, 0, 1, -1 }, scopes)
+    return refused(2, i, s.rpm, 0, 1, -1)
   end
   if s.tpm >= 0 and floor > s.tpm then
-    return append_uses({ 0, 3, i, s.tpm, 0, floor, -1 }, scopes)
+    return refused(3, i, s.tpm, 0, floor, -1)
   end
+  has_sequences = has_sequences or s.sequences >= 0
+  has_window = has_window or s.tpm >= 0 or s.rpm >= 0
 end
 
-local function wait_ms(s, excess_tokens, excess_requests)
-  local v = redis.call('HMGET', s.window, 'o', 'w')
-  local last = math.floor(now_ms / 1000)
-  if v[1] then
-    local freed_tokens, freed_requests = 0, 0
-    local from, to = tonumber(v[1]), tonumber(v[2])
-    local names = {}
-    for second = from, to do
-      names[#names + 1] = string.format('%.0f', second)
-    end
-    local cells = redis.call('HMGET', s.window, unpack(names))
-    for i, cell in ipairs(cells) do
-      if cell then
-        local t, r = string.match(cell, '^(%-?%d+):(%-?%d+)$')
-        freed_tokens, freed_requests = freed_tokens + t, freed_requests + r
-        last = from + i - 1
-        if freed_tokens >= excess_tokens and freed_requests >= excess_requests then
-          break
-        end
-      end
-    end
-  end
-  return math.max(1, (last + CELLS) * 1000 - now_ms)
+local until_ms = 0
+if has_sequences then
+  until_ms = sequences_from
+end
+if has_window then
+  until_ms = math.max(until_ms, tokens_from)
+end
+if until_ms > now_ms then
+  save()
+  save_money()
+  return { 2, until_ms, now_ms }
 end
 
-for i, s in ipairs(scopes) do
-  if s.max_sequences >= 0 and s.running + sequences > s.max_sequences then
-    return append_uses(
-      { 0, 1, i, s.max_sequences, s.running, sequences, SEQUENCES_RETRY_MS }, scopes)
-  end
-end
-for i, s in ipairs(scopes) do
-  if s.rpm >= 0 and s.requests + 1 > s.rpm then
-    return append_uses(
-      { 0, 2, i, s.rpm, s.requests, 1, wait_ms(s, 0, s.requests + 1 - s.rpm) }, scopes)
-  end
-end
 local need = tokens
-for _, s in ipairs(scopes) do
+for i, s in ipairs(list) do
+  if s.sequences >= 0 and s.running + sequences > s.sequences then
+    return refused(1, i, s.sequences, s.running, sequences, SEQUENCES_RETRY_MS)
+  end
   if s.tpm >= 0 and s.tpm < need then
     need = s.tpm
   end
 end
-for i, s in ipairs(scopes) do
+for i, s in ipairs(list) do
+  if s.rpm >= 0 and s.requests + 1 > s.rpm then
+    return refused(2, i, s.rpm, s.requests, 1, wait_ms(s, 0, s.requests + 1 - s.rpm))
+  end
+end
+for i, s in ipairs(list) do
   if s.tpm >= 0 and s.tokens + need > s.tpm then
-    return append_uses(
-      { 0, 3, i, s.tpm, s.tokens, need, wait_ms(s, s.tokens + need - s.tpm, 0) }, scopes)
+    return refused(3, i, s.tpm, s.tokens, need, wait_ms(s, s.tokens + need - s.tpm, 0))
+  end
+end
+for i, s in ipairs(list) do
+  if s.budget >= 0 then
+    local m = months[month]
+    if not m or not m.known then
+      save()
+      save_money()
+      return { 3 }
+    end
+    local f = fund_of(month, s.name)
+    local units, pico = add(f.spent, f.spent_pico, f.reserved, f.reserved_pico)
+    units, pico = add(units, pico, cost, cost_pico)
+    if exceeds(units, pico, s.budget, s.budget_pico) then
+      return refused(4, i, 0, 0, 0, -1)
+    end
   end
 end
 
-local second = 0
-for _, s in ipairs(scopes) do
-  second = math.max(second, s.second)
+local lease = { sequences = sequences, tokens = need, second = second, cost = cost,
+  cost_pico = cost_pico, month = month, key = key, model = model }
+for i = 1, 4 do
+  local s = list[i]
+  charge(s, second, need, 1)
+  s.running = s.running + sequences
 end
-for _, s in ipairs(scopes) do
-  charge(s.window, second, need, 1)
-  s.tokens, s.requests, s.running = s.tokens + need, s.requests + 1, s.running + sequences
-end
-redis.call('ZADD', KEYS[LEASES], now_ms + ttl_ms, rid)
-redis.call('HSET', KEYS[HELD], rid,
-  string.format('%.0f|%.0f|%.0f|%s|%s', sequences, need, second, ARGV[7], ARGV[8]))
-count_running(ARGV[7], ARGV[8], sequences)
-return append_uses({ 1, need, second, now_ms }, scopes)
+reserve(lease, list)
+hold(rid, record, lease, now_ms + tonumber(ARGV[3]))
+save()
+save_money()
+return { 1, need, second, now_ms, uses_of(list, month) }

@@ -1,0 +1,82 @@
+"""Runs the ledger's scripts on one tenant's keys, and begins what the store does not know."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import cast
+
+from redis.exceptions import RedisError
+
+from gateway.adapters.redis import RedisClient, Script
+from gateway.domain.window import WINDOW_CELLS
+from gateway.serving.ports import Births, LedgerUnavailable
+
+SHARED = ("book", "window", "money", "reap")
+NAMES = (
+    "acquire", "settle", "renew", "observe", "begin", "begin_month", "finish_month", "unsettled",
+)  # fmt: skip
+KEYS = ("book", "leases", "lapsed", "forget", "money", "recent")
+_UNBORN, _AGAIN = -1, -2
+
+Argument = str | int | bytes
+
+
+class LedgerScripts:
+    """Every run is one atomic script on keys that share a hash slot.
+
+    Where the store knows nothing of the tenant, `births` is asked since when, and the tenant is
+    begun; where more leases have lapsed than one script takes care of, it is run again. All of that
+    may take `timeout_ms`, beside what the client allows a single call. `clock_ms` replaces the
+    server's time in tests.
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        *,
+        births: Births | None,
+        ttl_ms: int,
+        timeout_ms: int,
+        clock_ms: Callable[[], int] | None,
+    ) -> None:
+        self._births = births
+        self._ttl_ms = ttl_ms
+        self._timeout_s = timeout_ms / 1000
+        self._clock_ms = clock_ms
+        folder = files("gateway.adapters") / "lua"
+        shared = "".join((folder / f"{name}.lua").read_text() for name in SHARED)
+        self._scripts: dict[str, Script] = {
+            name: redis.register_script(shared + (folder / f"{name}.lua").read_text())
+            for name in NAMES
+        }
+
+    async def run(
+        self, name: str, tenant_id: str, arguments: Sequence[Argument], *, is_urgent: bool = True
+    ) -> list[object]:
+        """The script's reply. Raises LedgerUnavailable; then it may or may not have taken effect.
+
+        What is not urgent may be run again for as long as it takes.
+        """
+        try:
+            reply = await self._once(name, tenant_id, arguments)
+            if reply[0] not in (_UNBORN, _AGAIN):
+                return reply
+            async with asyncio.timeout(self._timeout_s if is_urgent else None):
+                while reply[0] in (_UNBORN, _AGAIN):
+                    if reply[0] == _UNBORN:
+                        await self._begin(tenant_id)
+                    reply = await self._once(name, tenant_id, arguments)
+                return reply
+        except (RedisError, OSError, TimeoutError) as error:
+            raise LedgerUnavailable(type(error)) from error
+
+    async def _begin(self, tenant_id: str) -> None:
+        born_ms = 0 if self._births is None else await self._births.born_ms(tenant_id)
+        complete = (born_ms + self._ttl_ms, born_ms + WINDOW_CELLS * 1000) if born_ms else (0, 0)
+        await self._once("begin", tenant_id, complete)
+
+    async def _once(self, name: str, tenant_id: str, arguments: Sequence[Argument]) -> list[object]:
+        prefix = f"weir:{{{tenant_id}}}:"
+        keys = [prefix + key for key in KEYS]
+        now = "" if self._clock_ms is None else self._clock_ms()
+        return cast("list[object]", await self._scripts[name](keys, [now, *arguments]))

@@ -1,0 +1,23 @@
+-- Begin a tenant's part of the store, unless that was done (admission_state.begin).
+-- ARGV: 1 now, 2 sequences are complete from, 3 tokens are complete from, Unix ms
+-- Reply: {1 begun now, 0 before}
+if redis.call('HEXISTS', BOOK, '@') == 1 then
+  return { 0 }
+end
+redis.call('DEL', BOOK, LEASES, LAPSED, FORGET, RECENT)
+for i = 2, 4 do
+  redis.call('ZADD', KEYS[i], NEVER, '@')
+end
+sequences_from, tokens_from, next_due = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(NEVER)
+kept_until = 0
+-- Where the month's money is still there, nothing is held any more that it was reserved for.
+local money = redis.call('HGETALL', MONEY)
+for i = 1, #money, 2 do
+  if string.find(money[i], '/', 1, true) then
+    local f = parse_fund(money[i], money[i + 1])
+    f.reserved, f.reserved_pico, f.changed = 0, 0, true
+  end
+end
+save()
+save_money()
+return { 1 }
