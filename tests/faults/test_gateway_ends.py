@@ -33,6 +33,7 @@ async def test_a_stream_that_outlives_the_grace_time_ends_explicitly(breakable: 
     record = await breakable.record(request_id, within_s=20)
     assert record["outcome"] == "gateway_lost"
     assert not record["billable"]
+    assert record["cost_pico"] == 0 < record["list_cost_pico"]
     entry = breakable.ledger()[request_id.replace("-", "")]
     assert record["output_tokens"] == entry["completion_tokens"] > 0
 

@@ -7,7 +7,8 @@ from gateway.adapters.postgres import async_engine
 
 
 async def test_the_tables_in_code_are_those_in_the_database(database_url: str) -> None:
-    """billing.postgres.tables describes what revision 0002 makes, to the type and index."""
+    """billing.postgres.tables describes what revisions 0002 and 0004 make, to the type and
+    index."""
 
     def differences(connection: Connection) -> list[object]:
         def is_ours(name: str | None, kind: str, _parents: object) -> bool:
