@@ -61,7 +61,10 @@ class Gateway:
         )
         self.births = Births(self.redis, history_in(self.postgres))
         self.ledger = RedisLedger(
-            self.redis, ttl_ms=settings.lease_ttl_ms, timeout_ms=settings.redis_timeout_ms
+            self.redis,
+            ttl_ms=settings.lease_ttl_ms,
+            timeout_ms=settings.redis_timeout_ms,
+            births=self.births,
         )
         self.leases = Leases(
             self.ledger,
@@ -236,7 +239,12 @@ def create_app(gateway: Gateway) -> Litestar:
                 administration,
                 more=[
                     live_handler(
-                        gateway.directory, gateway.ledger, gateway.fleet, gateway.watch, fallback
+                        gateway.directory,
+                        gateway.ledger,
+                        gateway.fleet,
+                        gateway.watch,
+                        fallback,
+                        clock=gateway.clock,
                     )
                 ],
             ),

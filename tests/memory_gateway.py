@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from memory_months import MemoryMonths
 from memory_ports import (
     FixedTokenizer,
     MemoryDirectory,
@@ -41,7 +42,8 @@ class MemoryGateway:
         self.hosted = HostedFallback(self.directory, self.clock)
         self.engine = ScriptedEngine(*scripts)
         self.tokenizer = FixedTokenizer()
-        self.leases = Leases(self.ledger, self.clock, renew_ms=2_500)
+        self.months = MemoryMonths(self.ledger)
+        self.leases = Leases(self.ledger, self.clock, renew_ms=2_500, months=self.months)
         self.live = LiveRequests(
             self.clock,
             first_event_timeout_ms=30_000,

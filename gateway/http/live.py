@@ -13,19 +13,27 @@ from gateway.http.openapi_operations import described
 from gateway.serving.condition import Watch
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.limits_view import Json, use_view
-from gateway.serving.ports import Directory, Fleet, Ledger, LedgerUnavailable
+from gateway.serving.month_now import month_now
+from gateway.serving.ports import Clock, Directory, Fleet, Ledger, LedgerUnavailable
 
 TENANTS_SHOWN_MAX = 1_000
 
 
 def live_handler(
-    directory: Directory, ledger: Ledger, fleet: Fleet, watch: Watch, fallback: HostedFallback
+    directory: Directory,
+    ledger: Ledger,
+    fleet: Fleet,
+    watch: Watch,
+    fallback: HostedFallback,
+    *,
+    clock: Clock,
 ) -> ControllerRouterHandler:
     """The handler; mounted under `/admin/v1`, whose guard it gets."""
 
     async def tenant_view(tenant: Tenant) -> Json:
-        (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)])
-        return {"id": tenant.id, **use_view(use), "sequences_queued": 0}
+        month = month_now(tenant, clock.now_ms())
+        (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.name)
+        return {"id": tenant.id, **use_view(use, month), "sequences_queued": 0}
 
     @get("/live", opt=described(LiveAnswer))
     async def live() -> Json:

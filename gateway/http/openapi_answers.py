@@ -157,7 +157,8 @@ class Page(_Answer, Generic[Item]):
 
 
 class ScopeUseAnswer(_Answer):
-    """One scope's limits and use; null is no limit."""
+    """One scope's limits and use; null is no limit, and of money what is not known now. Amounts are
+    texts in `currency`; the month is one of the tenant's time zone."""
 
     max_sequences: int | None
     sequences_running: int
@@ -166,6 +167,12 @@ class ScopeUseAnswer(_Answer):
     rpm: int | None
     requests_last_minute: int
     reset_ms: int
+    monthly_budget: str | None
+    spent_this_month: str | None
+    reserved_this_month: str | None
+    remaining_this_month: str | None
+    currency: str
+    month_resets_at: Instant | None
 
 
 class LiveTenant(ScopeUseAnswer):

@@ -50,11 +50,17 @@ _RESETS = {
     f"x-ratelimit-reset-{of}": f"Until the {of} are whole again, such as 6m0s."
     for of in ("tokens", "requests")
 }
+_BUDGET_HEADERS = {
+    "x-ratelimit-limit-budget": "The tightest budget of the month, in the tenant's currency.",
+    "x-ratelimit-remaining-budget": "What of it is neither spent nor reserved; absent while that "
+    "is not known.",
+    "x-ratelimit-reset-budget": "Until the month ends in the tenant's time zone.",
+}
 
 SHARED_HEADERS: Json = {
     "x-request-id": _header("The id of this request, also of its usage record."),
     **{name: _header(meaning, "integer") for name, meaning in _LIMIT_HEADERS.items()},
-    **{name: _header(meaning) for name, meaning in _RESETS.items()},
+    **{name: _header(meaning) for name, meaning in (_RESETS | _BUDGET_HEADERS).items()},
     "x-weir-queue-ms": _header("Milliseconds that the request waited.", "integer"),
     "x-weir-worker": _header("The worker, where the operator shows it."),
     "retry-after": {

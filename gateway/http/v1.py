@@ -27,7 +27,7 @@ from gateway.serving.answer import answer_error
 from gateway.serving.authenticate import Caller, authenticate, usable_models
 from gateway.serving.completion import Completions
 from gateway.serving.limits_view import limits_view
-from gateway.serving.ports import Clock, Directory, Fleet, Ledger
+from gateway.serving.ports import Clock, Directory, Fleet, Ledger, MonthRebuild
 from gateway.settings import Settings
 from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
@@ -123,6 +123,7 @@ def v1_handlers(
     ledger: Ledger,
     clock: Clock,
     settings: Settings,
+    months: MonthRebuild | None = None,
 ) -> list[ControllerRouterHandler]:
     """All handlers below `/v1`."""
 
@@ -144,8 +145,10 @@ def v1_handlers(
 
     @get("/v1/limits", after_request=_with_id, opt=described(LimitsAnswer))
     async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
-        """Limits and use now."""
-        return await limits_view(caller_of(request), ledger)
+        """Limits and use now: of the tenant, the key, and each model that either narrows. `null` is
+        no limit; of the month's money also what is not known at the moment."""
+        caller = caller_of(request)
+        return await limits_view(caller, ledger, now_ms=clock.now_ms(), months=months)
 
     return [
         completion_handler("/v1/chat/completions", "chat", completions, clock, settings),

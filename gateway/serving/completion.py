@@ -33,6 +33,7 @@ from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers
 from gateway.serving.live import LiveRequest, LiveRequests
+from gateway.serving.month_now import month_now
 from gateway.serving.ports import (
     ClientConnection,
     ClientGone,
@@ -221,7 +222,8 @@ class Completions:
 
     def _answer_for(self, running: Running) -> Answer:
         arrival, request = running.asking.arrival, running.asking.request
-        limits = limit_headers(running.held.uses)
+        month = month_now(running.asking.caller.tenant, arrival.at_ms)
+        limits = limit_headers(running.held.uses, month)
         headers = [arrival.id_header, (b"x-weir-queue-ms", b"0"), *limits]
         identifier, created = str(arrival.request_id), arrival.at_ms // 1000
         shown = running.choices if self._policy.show_worker_header else []

@@ -11,6 +11,7 @@ from gateway.domain.held_share import Asked
 from gateway.domain.scopes import ScopeUse
 from gateway.errors import Overloaded, WeirError
 from gateway.serving.held_leases import HeldLeases
+from gateway.serving.month_now import MonthNow
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
 from gateway.serving.refusals import refusal
 from gateway.serving.settlements import Holding, Settlement, Settlements
@@ -52,7 +53,7 @@ class Decisions:
         """Whether the store came back empty and some tenants wait until it knows enough."""
         return self._clock.monotonic_us() < self._paused_until_us
 
-    async def decide(self, asked: Asked, currency: str) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
+    async def decide(self, asked: Asked, month: MonthNow) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
         """The lease, and the use of its scopes where the store told it. Raises as
         `Leases.acquire` does."""
         with deciding() as decided:
@@ -68,7 +69,7 @@ class Decisions:
             if isinstance(reply, Granted):
                 decided.result = "granted"
                 return self._hold(asked, reply, asked_us), reply.uses
-            raise self._no(reply, decided, currency)
+            raise self._no(reply, decided, month)
 
     async def _by_store(self, asked: Asked, decided: Decided) -> tuple[Reply, int]:
         """The reply, and when it was asked on the monotonic clock. Raises LedgerUnavailable."""
@@ -128,11 +129,11 @@ class Decisions:
         self._held.add(replace(ended.holding, lease=lease, ran=ended.ran))
         return lease
 
-    def _no(self, reply: Reply, decided: Decided, currency: str) -> WeirError:
+    def _no(self, reply: Reply, decided: Decided, month: MonthNow) -> WeirError:
         if isinstance(reply, Refused):
             decided.result = reply.kind.value
             metrics.REFUSALS.labels(kind=reply.kind.value).inc()
-            return refusal(reply, currency)
+            return refusal(reply, month)
         if isinstance(reply, Paused):
             decided.result = "paused"
             wait_ms = max(1, reply.until_ms - reply.now_ms)

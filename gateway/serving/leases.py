@@ -17,6 +17,7 @@ from gateway.domain.scopes import ScopeUse, scopes_of
 from gateway.serving.authenticate import Caller
 from gateway.serving.decisions import Decisions, unavailable
 from gateway.serving.held_leases import HeldLeases
+from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
 from gateway.serving.refusals import refusal
 from gateway.serving.settlements import Settlement, Settlements
@@ -111,7 +112,8 @@ class Leases:
         """
         scopes = scopes_of(caller.tenant, caller.key, model)
         asked = Asked(caller.tenant.id, caller.key.id, model, demand, is_bounded, scopes)
-        return await self._decisions.decide(asked, caller.tenant.currency)
+        month = month_now(caller.tenant, self._clock.now_ms())
+        return await self._decisions.decide(asked, month)
 
     async def look(self, caller: Caller, model: str, *, sequences: int, fewest_tokens: int) -> None:
         """Refuse early what has no room now, before it costs anything to anybody.
@@ -130,7 +132,7 @@ class Leases:
         refused = refused_at_sight(uses, sequences=sequences, fewest_tokens=fewest_tokens)
         if refused is not None:
             metrics.REFUSALS.labels(kind=refused.kind.value).inc()
-            raise refusal(refused, caller.tenant.currency)
+            raise refusal(refused, month_now(caller.tenant, self._clock.now_ms()))
 
     async def settle(
         self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0

@@ -2,22 +2,40 @@
 
 from collections.abc import Callable, Sequence
 
+from billing.domain.money import show_amount
 from gateway.domain.scopes import ScopeUse
+from gateway.serving.month_now import MonthNow
+
+Headers = list[tuple[bytes, bytes]]
 
 
-def limit_headers(uses: Sequence[ScopeUse]) -> list[tuple[bytes, bytes]]:
-    """Headers for tokens, requests and sequences; none for what nothing limits."""
-    headers: list[tuple[bytes, bytes]] = []
+def limit_headers(uses: Sequence[ScopeUse], month: MonthNow) -> Headers:
+    """Headers for tokens, requests, sequences and the month's budget; none for what nothing limits,
+    nor for a budget of which the spend is not known now."""
+    headers: Headers = []
     tokens = _tightest(uses, lambda u: u.limits.tpm, lambda u: u.tokens)
     if tokens is not None:
-        headers += _headers(b"tokens", *tokens, with_reset=True)
+        limit, remaining, reset_ms = tokens
+        headers += _headers(b"tokens", str(limit), str(remaining), reset_ms)
     requests = _tightest(uses, lambda u: u.limits.rpm, lambda u: u.requests)
     if requests is not None:
-        headers += _headers(b"requests", *requests, with_reset=True)
+        limit, remaining, reset_ms = requests
+        headers += _headers(b"requests", str(limit), str(remaining), reset_ms)
     sequences = _tightest(uses, lambda u: u.limits.max_sequences, lambda u: u.sequences)
     if sequences is not None:
-        headers += _headers(b"sequences", *sequences, with_reset=False)
+        limit, remaining, _ = sequences
+        headers += _headers(b"sequences", str(limit), str(remaining))
+    known = [use for use in uses if use.spent_pico is not None]
+    budget = _tightest(known, lambda u: u.limits.budget_pico, committed_pico)
+    if budget is not None:
+        whole, left = (show_amount(pico, month.currency) for pico in budget[:2])
+        headers += _headers(b"budget", whole, left, month.left_ms)
     return headers
+
+
+def committed_pico(use: ScopeUse) -> int:
+    """What of a budget is spent or reserved, as far as it is known."""
+    return (use.spent_pico or 0) + (use.reserved_pico or 0)
 
 
 def _tightest(
@@ -37,14 +55,12 @@ def _tightest(
     return found
 
 
-def _headers(
-    kind: bytes, limit: int, remaining: int, reset_ms: int, *, with_reset: bool
-) -> list[tuple[bytes, bytes]]:
+def _headers(kind: bytes, limit: str, remaining: str, reset_ms: int | None = None) -> Headers:
     headers = [
-        (b"x-ratelimit-limit-" + kind, str(limit).encode()),
-        (b"x-ratelimit-remaining-" + kind, str(remaining).encode()),
+        (b"x-ratelimit-limit-" + kind, limit.encode()),
+        (b"x-ratelimit-remaining-" + kind, remaining.encode()),
     ]
-    if with_reset:
+    if reset_ms is not None:
         headers.append((b"x-ratelimit-reset-" + kind, duration(reset_ms).encode()))
     return headers
 

@@ -1,17 +1,24 @@
 """What a tenant sees of its limits, and an admin of all tenants' use."""
 
+import asyncio
 from collections.abc import Sequence
 
-from gateway.domain.scopes import ScopeUse, scopes_of
+from billing.domain.money import show_amount
+from gateway.domain.instants import shown
+from gateway.domain.scopes import ScopeLimits, ScopeUse, scopes_of
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
-from gateway.serving.ports import Ledger, LedgerUnavailable
+from gateway.serving.limit_headers import committed_pico
+from gateway.serving.month_now import MonthNow, month_now
+from gateway.serving.ports import Ledger, LedgerUnavailable, MonthRebuild
 
 Json = dict[str, object]
+REBUILD_S = 1.0
+"""Who looks waits so long for a month's spend that the store does not know."""
 
 
-def use_view(use: ScopeUse) -> Json:
-    """One scope's limits and use. `null` is no limit."""
+def use_view(use: ScopeUse, month: MonthNow) -> Json:
+    """One scope's limits and use. `null` is no limit; of money also what is not known now."""
     return {
         "max_sequences": use.limits.max_sequences,
         "sequences_running": use.sequences,
@@ -20,39 +27,84 @@ def use_view(use: ScopeUse) -> Json:
         "rpm": use.limits.rpm,
         "requests_last_minute": use.requests,
         "reset_ms": use.reset_ms,
+        **_money_view(use, month),
     }
 
 
-async def limits_view(caller: Caller, ledger: Ledger) -> Json:
+def _money_view(use: ScopeUse, month: MonthNow) -> Json:
+    """Amounts in the tenant's currency. What is spent and reserved is shown without a budget too,
+    where the month is tracked because of another scope's."""
+
+    def amount(pico: int | None) -> str | None:
+        return None if pico is None else show_amount(pico, month.currency)
+
+    budget, remaining = use.limits.budget_pico, None
+    if budget is not None and use.spent_pico is not None:
+        remaining = max(0, budget - committed_pico(use))
+    return {
+        "monthly_budget": amount(budget),
+        "spent_this_month": amount(use.spent_pico),
+        "reserved_this_month": amount(use.reserved_pico),
+        "remaining_this_month": amount(remaining),
+        "currency": month.currency,
+        "month_resets_at": None if budget is None else shown(month.ends_at_ms),
+    }
+
+
+async def observed(
+    ledger: Ledger,
+    tenant_id: str,
+    scopes: Sequence[ScopeLimits],
+    month: MonthNow,
+    months: MonthRebuild | None = None,
+) -> tuple[ScopeUse, ...]:
+    """Use now. Where a budget is in force and what the month has cost is not known, `months` is
+    asked to bring it back, for a second at most. Raises LedgerUnavailable."""
+    uses = await ledger.observe(tenant_id, scopes, month.name)
+    if months is None or not any(
+        use.limits.budget_pico is not None and use.spent_pico is None for use in uses
+    ):
+        return uses
+    try:
+        async with asyncio.timeout(REBUILD_S):
+            known = await months.rebuild(tenant_id, month.name)
+    except TimeoutError:
+        return uses
+    return await ledger.observe(tenant_id, scopes, month.name) if known else uses
+
+
+async def limits_view(
+    caller: Caller, ledger: Ledger, *, now_ms: int, months: MonthRebuild | None = None
+) -> Json:
     """The body of `GET /v1/limits`: tenant, key, and each model that is narrowed.
 
     Raises Overloaded(admission_unavailable) where the store cannot be reached.
     """
+    month = month_now(caller.tenant, now_ms)
     names = sorted({*caller.tenant.limits.models, *caller.key.limits.models})
     scopes = list(scopes_of(caller.tenant, caller.key, "")[:2])
     for name in names:
         scopes += scopes_of(caller.tenant, caller.key, name)[2:]
     try:
-        uses = await ledger.observe(caller.tenant.id, scopes)
+        uses = await observed(ledger, caller.tenant.id, scopes, month, months)
     except LedgerUnavailable as error:
         raise Overloaded(
             "limits cannot be read at the moment", code="admission_unavailable"
         ) from error
     return {
         "object": "limits",
-        "tenant": _scope_view(uses[0], caller.tenant.limits.max_queued),
-        "key": _scope_view(uses[1], caller.key.limits.max_queued),
-        "models": _models_view(names, uses[2:]),
+        "tenant": {**use_view(uses[0], month), **_queue_view(caller.tenant.limits.max_queued)},
+        "key": {**use_view(uses[1], month), **_queue_view(caller.key.limits.max_queued)},
+        "models": {
+            name: {
+                "tenant": use_view(uses[2 * i + 2], month),
+                "key": use_view(uses[2 * i + 3], month),
+            }
+            for i, name in enumerate(names)
+        },
         "queue": {"queued": 0, "place": None},
     }
 
 
-def _scope_view(use: ScopeUse, max_queued: int) -> Json:
-    return {**use_view(use), "max_queued": max_queued, "sequences_queued": 0}
-
-
-def _models_view(names: Sequence[str], uses: Sequence[ScopeUse]) -> Json:
-    return {
-        name: {"tenant": use_view(uses[2 * i]), "key": use_view(uses[2 * i + 1])}
-        for i, name in enumerate(names)
-    }
+def _queue_view(max_queued: int) -> Json:
+    return {"max_queued": max_queued, "sequences_queued": 0}

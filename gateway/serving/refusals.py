@@ -4,6 +4,7 @@ from billing.domain.money import show_amount
 from gateway.domain.admission import Kind, Refused
 from gateway.errors import InvalidRequest, LimitReached, QuotaExceeded
 from gateway.serving.limit_headers import limit_headers
+from gateway.serving.month_now import MonthNow
 
 _UNITS = {
     Kind.SEQUENCES: "sequences at once",
@@ -12,13 +13,13 @@ _UNITS = {
 }
 
 
-def refusal(refused: Refused, currency: str) -> InvalidRequest | LimitReached | QuotaExceeded:
+def refusal(refused: Refused, month: MonthNow) -> InvalidRequest | LimitReached | QuotaExceeded:
     """The error to raise: 429 where waiting helps or the month's budget is used up, 400 where the
-    demand exceeds the limit itself. Amounts are in `currency`, the tenant's."""
+    demand exceeds the limit itself. `month` is the tenant's."""
     error: InvalidRequest | LimitReached | QuotaExceeded
     shown = refused.limits.shown
     if refused.kind is Kind.BUDGET:
-        error = _quota_exceeded(refused, currency)
+        error = _quota_exceeded(refused, month.currency)
     elif refused.retry_after_ms is None:
         unit = _UNITS[refused.kind]
         error = InvalidRequest(
@@ -33,7 +34,7 @@ def refusal(refused: Refused, currency: str) -> InvalidRequest | LimitReached | 
             kind=refused.kind.value,
             retry_after_ms=refused.retry_after_ms,
         )
-    error.headers = tuple(limit_headers(refused.uses))
+    error.headers = tuple(limit_headers(refused.uses, month))
     return error
 
 

@@ -1,9 +1,20 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from tenant_examples import a_tenant
 
+from billing.domain.money import parse_amount
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.limit_headers import duration, limit_headers
+from gateway.serving.month_now import month_now
+
+NOON = 1_796_040_000_000
+"""2026-11-30T12:00:00Z: twelve hours before the month ends in UTC."""
+MONTH = month_now(a_tenant(), NOON)
+
+
+def pico(amount: str) -> int:
+    return parse_amount(amount, "USD")
 
 
 def use(
@@ -12,14 +23,18 @@ def use(
     tokens: tuple[int, int | None] = (0, None),
     requests: tuple[int, int | None] = (0, None),
     reset_ms: int = 0,
+    budget: str | None = None,
+    money: tuple[str, str] | None = None,
 ) -> ScopeUse:
-    limits = ScopeLimits("tenant", 1, sequences[1], tokens[1], requests[1])
-    return ScopeUse(limits, sequences[0], tokens[0], requests[0], reset_ms)
+    spent, reserved = (None, None) if money is None else (pico(each) for each in money)
+    limit = None if budget is None else pico(budget)
+    limits = ScopeLimits("tenant", 1, sequences[1], tokens[1], requests[1], limit)
+    return ScopeUse(limits, sequences[0], tokens[0], requests[0], reset_ms, spent, reserved)
 
 
 def test_without_limits_there_are_no_headers() -> None:
     """DESIGN 2.2: absent, not zero and not infinite."""
-    assert limit_headers([use(tokens=(7, None))]) == []
+    assert limit_headers([use(tokens=(7, None))], MONTH) == []
 
 
 def test_the_tightest_scope_is_shown() -> None:
@@ -29,7 +44,8 @@ def test_the_tightest_scope_is_shown() -> None:
             [
                 use(tokens=(900, 1000), sequences=(1, 8), reset_ms=61_000),
                 use(tokens=(10, 100), sequences=(7, 8), reset_ms=2_000),
-            ]
+            ],
+            MONTH,
         )
     )
     assert headers == {
@@ -43,9 +59,32 @@ def test_the_tightest_scope_is_shown() -> None:
 
 def test_a_debt_remains_zero() -> None:
     """L18: never negative, never more than the limit."""
-    headers = dict(limit_headers([use(requests=(9, 5), reset_ms=500)]))
+    headers = dict(limit_headers([use(requests=(9, 5), reset_ms=500)], MONTH))
     assert headers[b"x-ratelimit-remaining-requests"] == b"0"
     assert headers[b"x-ratelimit-reset-requests"] == b"500ms"
+
+
+def test_what_a_budget_has_left_is_neither_spent_nor_reserved() -> None:
+    """The tightest of them, to the last digit, until the month ends where the tenant is billed."""
+    uses = [
+        use(budget="5.00", money=("1.50", "0.25")),
+        use(budget="100.00", money=("99.00", "0.50")),
+        use(money=("99.00", "0.50")),
+    ]
+    assert dict(limit_headers(uses, MONTH)) == {
+        b"x-ratelimit-limit-budget": b"100.00",
+        b"x-ratelimit-remaining-budget": b"0.50",
+        b"x-ratelimit-reset-budget": b"12h0m0s",
+    }
+    tokyo = month_now(a_tenant(time_zone="Asia/Tokyo"), NOON)
+    assert dict(limit_headers(uses, tokyo))[b"x-ratelimit-reset-budget"] == b"3h0m0s"
+    overdrawn = limit_headers([use(budget="1.00", money=("2.00", "0.00"))], MONTH)
+    assert dict(overdrawn)[b"x-ratelimit-remaining-budget"] == b"0.00"
+
+
+def test_a_budget_of_which_nothing_is_known_is_not_shown() -> None:
+    """M23: absent, never as if nothing was spent."""
+    assert limit_headers([use(budget="5.00")], MONTH) == []
 
 
 @pytest.mark.parametrize(

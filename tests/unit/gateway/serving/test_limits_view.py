@@ -11,6 +11,13 @@ from gateway.serving.limits_view import limits_view
 
 TENANT = Limits(max_sequences=8, tpm=1000, max_queued=3)
 KEY = Limits(rpm=5, models={"m": ModelLimits(max_sequences=2)})
+MONEY = (
+    "monthly_budget",
+    "spent_this_month",
+    "reserved_this_month",
+    "remaining_this_month",
+    "month_resets_at",
+)
 CALLER = Caller(a_tenant(TENANT), a_key(KEY))
 
 
@@ -19,20 +26,21 @@ async def test_limits_and_use_of_every_scope() -> None:
     ledger = MemoryLedger(StandingClock())
     scopes = scopes_of(CALLER.tenant, CALLER.key, "m")
     await ledger.acquire("acme", "key-1", "m", Demand("r", 2, 40, 40), scopes)
-    view = await limits_view(CALLER, ledger)
-    used = {"sequences_running": 2, "tokens_last_minute": 40, "requests_last_minute": 1}
-    reset = {"reset_ms": 61_000 - START_MS % 1000}
+    view = await limits_view(CALLER, ledger, now_ms=START_MS)
+    used = {"sequences_running": 2, "tokens_last_minute": 40, "requests_last_minute": 1,
+            "reset_ms": 61_000 - START_MS % 1000}  # fmt: skip
     queue = {"sequences_queued": 0}
+    money = dict.fromkeys(MONEY) | {"currency": "USD"}
     assert view == {
         "object": "limits",
-        "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **reset, **queue,
+        "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **money, **queue,
                    "max_queued": 3},
-        "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **reset, **queue,
+        "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **money, **queue,
                 "max_queued": 64},
         "models": {
             "m": {
-                "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **reset},
-                "key": {"max_sequences": 2, "tpm": None, "rpm": None, **used, **reset},
+                "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **money},
+                "key": {"max_sequences": 2, "tpm": None, "rpm": None, **used, **money},
             }
         },
         "queue": {"queued": 0, "place": None},
@@ -42,7 +50,9 @@ async def test_limits_and_use_of_every_scope() -> None:
 async def test_looking_consumes_nothing() -> None:
     """INV-4: any number of looks."""
     ledger = MemoryLedger(StandingClock())
-    assert await limits_view(CALLER, ledger) == await limits_view(CALLER, ledger)
+    assert await limits_view(CALLER, ledger, now_ms=START_MS) == await limits_view(
+        CALLER, ledger, now_ms=START_MS
+    )
     assert ledger.states["acme"].leases == {}
 
 
@@ -51,5 +61,5 @@ async def test_a_store_that_is_away_is_no_zero() -> None:
     ledger = MemoryLedger(StandingClock())
     ledger.away = True
     with pytest.raises(Overloaded) as caught:
-        await limits_view(CALLER, ledger)
+        await limits_view(CALLER, ledger, now_ms=START_MS)
     assert caught.value.code == "admission_unavailable"

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from memory_gateway import until
 from memory_leases import Holder, counted, shorten_periods
-from memory_ports import TTL_MS
+from memory_ports import START_MS, TTL_MS
+from tenant_examples import a_tenant
 
 from gateway.domain.admission import Demand, Kind, MoneyUnknown, Paused, Refused, Settled
 from gateway.domain.scopes import ScopeLimits
 from gateway.errors import InvalidRequest, LimitReached, Overloaded, QuotaExceeded
 from gateway.serving.leases import Leases
+from gateway.serving.month_now import month_now
 from gateway.serving.ports import HeldLease
 from gateway.serving.refusals import refusal
 from gateway.serving.store_watch import StoreState
@@ -148,7 +150,7 @@ def test_a_budget_is_told_in_the_tenants_money() -> None:
     """Scope, limit, use and need, to the last digit; and what is left."""
     scope = ScopeLimits("key:k/model:m", 1, None, None, None, 5 * 10**12)
     refused = Refused(Kind.BUDGET, scope, 5 * 10**12, 4_999_999_500_000, 10**9, None)
-    error = refusal(refused, "USD")
+    error = refusal(refused, month_now(a_tenant(), START_MS))
     assert isinstance(error, QuotaExceeded)
     assert (error.status, error.type, error.code) == (
         429,
