@@ -43,7 +43,7 @@ def price() -> None:
     "--provider", default="self", show_default=True, help="Who serves it: self or hosted:<name>."
 )
 @click.option(
-    "--from",
+    "--effective-from",
     "effective_from_ms",
     callback=instant_option,
     help="From this instant on; default: a first price at once, a later one in 2 s.",

@@ -21,7 +21,13 @@ def test_a_price_is_set_and_listed(with_model: Weir) -> None:
     assert (price["input"], price["cached_input"], price["output"]) == ("0.40", None, "1.60")
     assert (price["model"], price["provider"], price["currency"]) == ("m", "self", "USD")
     later = weir.json(
-        *SET, "--cached-input", "0.1", "--currency", "JPY", "--from", "2099-01-01T00:00:00Z"
+        *SET,
+        "--cached-input",
+        "0.1",
+        "--currency",
+        "JPY",
+        "--effective-from",
+        "2099-01-01T00:00:00Z",
     )
     assert (later["cached_input"], later["effective_from"]) == ("0.10", "2099-01-01T00:00:00.000Z")
     assert weir.json("price", "list") == {"items": [later, price], "next_cursor": None}
@@ -48,8 +54,8 @@ def test_a_price_is_set_and_listed(with_model: Weir) -> None:
         ((*SET, "--cached-input", "free"), "--cached-input"),
         ((*SET, "--currency", "ZZZ"), "currency"),
         ((*SET, "--provider", "hosted:nobody"), "hosted"),
-        ((*SET, "--from", "2020-01-01T00:00:00Z"), "effective_from"),
-        ((*SET, "--from", "tomorrow"), "--from"),
+        ((*SET, "--effective-from", "2020-01-01T00:00:00Z"), "effective_from"),
+        ((*SET, "--effective-from", "tomorrow"), "--effective-from"),
         (("price", "set", "nope", *SET[3:]), "nope"),
         (("price", "list", "--cursor", "x"), "cursor"),
     ],
