@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from fallback_system import Fallback, fallback_system
+from redis_faults import TwoGateways, two_gateways
 from weir_dev import WeirDev, weir_dev
 
 
@@ -13,6 +14,13 @@ def breakable(tmp_path: Path) -> Iterator[WeirDev]:
     """Two gateways over one simulated worker, for one test."""
     with weir_dev(tmp_path, "--engine", "simulated", "--gateways", "2") as system:
         yield system
+
+
+@pytest.fixture(scope="session")
+def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoGateways]:
+    """One gateway with its store and one whose way there a test may break, short leases."""
+    with two_gateways(tmp_path_factory.mktemp("redis-faults")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
