@@ -12,7 +12,17 @@ from typing import Any
 
 import redis
 from storm.history import Change, InForce, Rest, Row, Scope, Span
-from storm.tenants import CURRENCY, PRICE, PRICE_PICO, Fields, Mix, in_pico, key_body, limits_body
+from storm.tenants import (
+    CURRENCY,
+    PRICE,
+    PRICE_PICO,
+    Fields,
+    Mix,
+    in_pico,
+    key_body,
+    limits_body,
+    pico_of,
+)
 from weir_dev import WeirDev
 
 KINDS = ("max_sequences", "tpm", "rpm")
@@ -96,9 +106,9 @@ class Arena:
         left = []
         with redis.Redis.from_url(self.system.ready["redis_url"]) as store:
             for tenant in self.ids.values():
-                for name, count in (("leases", store.zcard), ("running", store.hlen)):
-                    if counted := count(f"weir:{{{tenant}}}:{name}"):
-                        left.append(f"{tenant} {name}: {counted}")
+                leases = set(store.zrange(f"weir:{{{tenant}}}:leases", 0, -1)) - {b"@"}
+                if leases:
+                    left.append(f"{tenant} leases: {len(leases)}")
         live = self.system.admin("GET", "/admin/v1/live").json
         left += [
             f"live {tenant['id']}: {tenant['sequences_running']}"
@@ -114,11 +124,16 @@ class Arena:
         while (left := self.held()) and _now_ms() <= last_answer_ms + LEASE_MS:
             time.sleep(0.05)
         zero_after_ms = None if left else _now_ms() - last_answer_ms
-        windows = {}
-        for mix in self.mixes if with_windows else ():
-            seen = self._limits_of(mix, gateway=0)["tenant"]["tokens_last_minute"]
-            windows[self.ids[mix.name]] = seen
-        return Rest(zero_after_ms, tuple(left), windows)
+        windows, spent = {}, {}
+        for mix in self.mixes:
+            tenant, seen = self.ids[mix.name], self._limits_of(mix, gateway=0)["tenant"]
+            if with_windows:
+                windows[tenant] = seen["tokens_last_minute"]
+            if tenant in self.prices:
+                spent[tenant] = pico_of(seen["spent_this_month"])
+                if pico_of(seen["reserved_this_month"]):
+                    left.append(f"{tenant} reserved: {seen['reserved_this_month']}")
+        return Rest(None if left else zero_after_ms, tuple(left), windows, spent)
 
     def spans(self) -> list[Span]:
         """What the engines ran."""

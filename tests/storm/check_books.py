@@ -21,7 +21,7 @@ def check_books(history: History) -> list[Finding]:
 
 def check_rest(history: History) -> list[Finding]:
     """Within one lease time after the last answer nothing is held, and the windows hold what ran:
-    actual tokens in place of reserved ones."""
+    actual tokens in place of reserved ones, and the month what the records cost."""
     rest, found = history.rest, []
     if rest.zero_after_ms is None or rest.zero_after_ms > history.lease_ms:
         what = f"still held after {history.lease_ms} ms: {list(rest.left)}"
@@ -35,6 +35,11 @@ def check_rest(history: History) -> list[Finding]:
         if counted < least or (not lost and counted > most):
             what = f"the store counts {counted} tokens, engines {most}, {len(lost)} were lost"
             found.append(Finding("window", tenant, what))
+    for tenant, spent in rest.spent_pico.items():
+        costs = sum(row.cost_pico or 0 for row in history.rows if row.tenant == tenant)
+        if spent != costs:
+            what = f"the store says {spent} pico were spent, the records {costs}"
+            found.append(Finding("spent", tenant, what))
     return found
 
 

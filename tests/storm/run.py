@@ -20,6 +20,7 @@ from weir_dev import WeirDev
 WORKER_FLAGS = f"--natural-output-tokens {NATURAL_TOKENS}"
 WINDOWS_WITHIN_S = 45.0
 """A storm this short is over, and looked at, before its first second leaves the windows."""
+BUDGET = "insufficient_quota"
 LATE_S_MAX = 1.0
 REFUSED_SHARE_MIN = 0.4
 REACHED_SHARE_MIN = 0.6
@@ -81,6 +82,8 @@ class Outcome:
             if refused < REFUSED_SHARE_MIN * len(calls):
                 what = f"{refused} of {len(calls)} were refused"
                 found.append(Finding("weak", mix.name, what))
+            if tenant in self.history.prices and not any(c.error == BUDGET for c in calls):
+                found.append(Finding("weak", mix.name, "its budget was never reached"))
             limit = {**mix.limits, **mix.model_limits}.get("max_sequences")
             reached = peak(self.history, (tenant, "tenant"))
             if limit is not None and len(mix.limits) == 1 and reached < REACHED_SHARE_MIN * limit:

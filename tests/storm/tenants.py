@@ -106,4 +106,9 @@ def key_body(limits: Fields, budget: str | None) -> dict[str, object]:
 
 def in_pico(budget: str | None) -> Fields:
     """A budget as a limit of the storm's books; none where there is none."""
-    return {} if budget is None else {"budget": int(Decimal(budget) * PICO_PER_UNIT)}
+    return {} if budget is None else {"budget": pico_of(budget)}
+
+
+def pico_of(amount: str) -> int:
+    """An amount of CURRENCY, exactly."""
+    return int(Decimal(amount) * PICO_PER_UNIT)

@@ -108,3 +108,10 @@ def test_a_window_keeps_what_a_lost_request_reserved() -> None:
     for counted, wrong in {29: True, 30: False, 400: False}.items():
         rest = Rest(0, window_tokens={TENANT: counted})
         assert bool(check_rest(made.history(rest=rest))) is wrong, counted
+
+
+def test_a_month_that_is_not_what_its_records_cost() -> None:
+    """B06: a reservation that stayed, or a settlement that was lost: 300 and 500 pico here."""
+    for spent, wrong in {800: False, 799: True, 801: True}.items():
+        rest = Rest(0, spent_pico={TENANT: spent})
+        assert bool(check_rest(made_up().history(rest=rest))) is wrong, spent
