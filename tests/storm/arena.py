@@ -129,7 +129,9 @@ class Arena:
             tenant, seen = self.ids[mix.name], self._limits_of(mix, gateway=0)["tenant"]
             if with_windows:
                 windows[tenant] = seen["tokens_last_minute"]
-            if tenant in self.prices:
+            if tenant in self.prices and seen["spent_this_month"] is None:
+                left.append(f"{tenant} spent: unknown")
+            elif tenant in self.prices:
                 spent[tenant] = pico_of(seen["spent_this_month"])
                 if pico_of(seen["reserved_this_month"]):
                     left.append(f"{tenant} reserved: {seen['reserved_this_month']}")
