@@ -21,8 +21,6 @@ class ScriptedRedis:
         self.holds = False
         """Read commands and answer none, until `release`."""
         self.commands: list[list[bytes]] = []
-        self.reads = 0
-        """How many pieces the commands after the greeting came in."""
         self.connections = 0
         self.answers: dict[bytes, Callable[[list[bytes]], bytes]] = {}
         self._open: set[_Connection] = set()
@@ -91,7 +89,6 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
-        greeting = True
         while (command := self._reader.gets()) is not False:
             greeting = command[0] == b"HELLO"
             if not greeting:
@@ -99,8 +96,6 @@ class _Connection(asyncio.Protocol):
             self._held.append(self._server.answer(command))
             if greeting:
                 self.flush()
-        if not greeting:
-            self._server.reads += 1
         if not self._server.holds:
             self.flush()
 

@@ -34,7 +34,9 @@ _PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) redis.call('DEL', KEYS[1])
 class Script(Protocol):
     """A script of the server: run by its digest, sent whole where the server has forgotten it."""
 
-    def __call__(self, keys: Sequence[str], args: Sequence[str | int]) -> Awaitable[Any]: ...
+    def __call__(
+        self, keys: Sequence[str], args: Sequence[str | int | bytes]
+    ) -> Awaitable[Any]: ...
 
 
 class RedisClient:
@@ -54,7 +56,7 @@ class RedisClient:
         digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
         call = self._route.call
 
-        async def run(keys: Sequence[str], args: Sequence[str | int] = ()) -> Any:
+        async def run(keys: Sequence[str], args: Sequence[str | int | bytes] = ()) -> Any:
             try:
                 return await call(keys[0], "EVALSHA", digest, len(keys), *keys, *args)
             except NoScriptError:
@@ -82,10 +84,10 @@ class RedisClient:
         now_s = time.time()
         return max(times, key=lambda each: abs(each[0] + each[1] / 1e6 - now_s))
 
-    async def info(self) -> list[dict[str, str]]:
+    async def info(self, section: str = "default") -> list[dict[str, str]]:
         """What each server says of itself. Raises where one does not answer."""
         servers = await self._route.primaries()
-        replies = await asyncio.gather(*(_one(pipe, "INFO") for pipe, _ in servers))
+        replies = await asyncio.gather(*(_one(pipe, "INFO", section) for pipe, _ in servers))
         return [_fields(reply) for reply in replies]
 
     async def check_scripts(self) -> None:

@@ -40,6 +40,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self.heard_at = self._loop.time()
+        self.writes = 0
 
     @property
     def in_flight(self) -> int:
@@ -101,6 +102,7 @@ class Link(asyncio.Protocol):
     def _flush(self) -> None:
         if self._transport is not None and not self.lost.done():
             self._transport.write(b"".join(self._out))
+            self.writes += 1
         self._out.clear()
 
     def _end(self, error: RedisError) -> None:

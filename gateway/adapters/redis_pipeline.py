@@ -76,6 +76,16 @@ class Pipe:
         return self._link is not None and not self._link.lost.done()
 
     @property
+    def is_known_away(self) -> bool:
+        """Whether calls fail at once: connecting failed, and is tried again behind them."""
+        return self._failure is not None
+
+    @property
+    def writes(self) -> int:
+        """Writes on the present connection: one for all calls of a turn of the event loop."""
+        return 0 if self._link is None else self._link.writes
+
+    @property
     def in_flight(self) -> int:
         """Calls that wait, for a connection or for their reply."""
         return len(self._backlog) + (0 if self._link is None else self._link.in_flight)
