@@ -5,6 +5,7 @@ import asyncio
 import engine_events as events
 import pytest
 from memory_gateway import MemoryGateway, error_of, until
+from scripted_engine import Step
 from tenant_examples import a_tenant
 
 from billing.domain.usage_record import Outcome
@@ -18,7 +19,7 @@ async def test_c07_a_stream_counts_for_as_long_as_it_streams(stream: bool) -> No
     """C07: with a limit of one the second is refused while the first still runs, streaming or not,
     and served as soon as it has ended."""
     going_on = asyncio.Event()
-    script = [events.role(), events.content("a"), going_on, events.content("b"), events.finish()]
+    script: list[Step] = [events.content("a"), going_on, *events.answer(["b"])]
     gateway = MemoryGateway(script, events.answer(["c"]))
     gateway.directory.one_tenant = a_tenant(Limits(max_sequences=1))
     running = asyncio.create_task(gateway.post(stream=stream))
