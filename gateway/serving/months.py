@@ -25,6 +25,7 @@ from gateway.telemetry import months as metrics
 from gateway.telemetry.logs import log_failure
 
 POLL_S = 0.05
+REGISTERED_POLL_S = 0.25
 ANOTHERS_S = 3.0
 """Another gateway's rebuild is waited for so long: after that time it may be begun again."""
 UNSHIPPED_S = 30.0
@@ -131,8 +132,9 @@ class Months:
         register it again when they renew, so one lease time is enough."""
         born_ms = await self._births.born_ms(tenant_id)
         if born_ms:
-            left_ms = born_ms + self._lease_ttl_ms - await self._shipping.ask()
-            await asyncio.sleep(max(0, left_ms) / 1000)
+            known_ms = born_ms + self._lease_ttl_ms
+            while await self._shipping.ask() < known_ms:  # noqa: ASYNC110 - it is the store's time
+                await asyncio.sleep(REGISTERED_POLL_S)
 
     async def _shipped(self) -> bool:
         deadline_s = time.monotonic() + UNSHIPPED_S
