@@ -95,6 +95,13 @@ def test_nothing_costs_more_than_the_most(
     assert 0 <= cost <= most
 
 
+def test_a_cache_that_is_dearer_than_the_prompt_is_reserved_for() -> None:
+    """Odd, but somebody may write it."""
+    odd = replace(PRICE, cached_input_pico=3_000_000)
+    assert most_pico(odd, prompt_tokens=10, output_tokens=1) == 10 * 3_000_000 + 4_000_000
+    assert most_pico(PRICE, prompt_tokens=10, output_tokens=1) == 10 * 1_000_000 + 4_000_000
+
+
 @given(PRICES, COUNT, COUNT, COUNT, COUNT)
 def test_parts_cost_what_the_whole_costs(
     price: Price, prompt: int, cached: int, output: int, cut: int
