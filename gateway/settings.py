@@ -23,7 +23,8 @@ class Settings:
     database_url: str
     """postgresql://…; any form psql takes."""
     redis_url: str
-    """redis://…, rediss://… or unix://…"""
+    """redis://, rediss:// or unix://; redis+sentinel://host:port,…/service; or
+    redis+cluster://host:port,…: all forms are in `gateway/adapters/redis_url.py`."""
     journal_dir: Path
     """On a volume that outlives the process. One gateway per directory."""
     listen: str = "127.0.0.1:8080"
