@@ -169,7 +169,7 @@ class RedisLedger:
         return held
 
     async def ping(self) -> None:
-        """Whether Redis runs scripts and takes what they write, in time; of a cluster, any shard."""
+        """Whether Redis, or a shard of it, runs scripts and takes what they write, in time."""
         await _answer(self._redis.ping())
 
 
