@@ -1,5 +1,6 @@
 """List prices are added, never changed, and never before they can be known."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -100,6 +101,18 @@ async def test_an_instant_holds_one_price(administration: Administration) -> Non
     with pytest.raises(Conflict, match=shown(at_ms)):
         await set_price(administration, at_ms=at_ms, input_pico=1)
     assert await stored(administration) == [later]
+
+
+async def test_many_at_once_set_one_price(administration: Administration) -> None:
+    """V35: eight that say the same are one row; of eight that differ one is first."""
+    at_ms = now_ms() + HOUR_MS
+    same = await asyncio.gather(*(set_price(administration, at_ms=at_ms) for _ in range(8)))
+    assert len({price.id for price in same}) == 1
+    others = [set_price(administration, at_ms=at_ms + 1, input_pico=each) for each in range(1, 9)]
+    results = await asyncio.gather(*others, return_exceptions=True)
+    kinds = sorted(type(each).__name__ for each in results)
+    assert kinds == ["Conflict"] * 7 + ["Price"]
+    assert len(await stored(administration)) == 2
 
 
 @pytest.mark.parametrize("ahead_ms", [-365 * 24 * HOUR_MS, -1, 0, 1_000, 10**15])
