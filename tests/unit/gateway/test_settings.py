@@ -51,7 +51,7 @@ def test_c15_without_a_redis_nothing_starts() -> None:
     ],
 )
 def test_what_would_break_a_promise_is_refused_by_name(name: str, value: str) -> None:
-    """No lease that lapses while its request runs, no shipper that ships nothing."""
+    """B23: no lease that lapses while its request runs, no shipper that ships nothing."""
     with pytest.raises(SettingsError, match="WEIR_") as caught:
         load_settings({**LEAST, name: value})
     assert value not in str(caught.value) or len(value) < 4
