@@ -14,9 +14,11 @@ from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
+from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.administration import Administration
 from gateway.clock import SystemClock
@@ -35,6 +37,7 @@ from gateway.serving.condition import WORDS, Watch
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
+from gateway.serving.months import Months
 from gateway.serving.ports import HeldLease, LedgerUnavailable
 from gateway.settings import Settings
 from gateway.telemetry import admission as admission_metrics
@@ -66,12 +69,23 @@ class Gateway:
             timeout_ms=settings.redis_timeout_ms,
             births=self.births,
         )
+        self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
+        self.gateways = Gateways(self.redis, self.births)
+        self.months = Months(
+            self.directory,
+            self.ledger,
+            self.births,
+            self.gateways,
+            PostgresSpend(self.spend_postgres),
+            lease_ttl_ms=settings.lease_ttl_ms,
+        )
         self.leases = Leases(
             self.ledger,
             self.clock,
             renew_ms=settings.lease_renew_ms,
             ttl_ms=settings.lease_ttl_ms,
             timeout_ms=settings.redis_timeout_ms,
+            months=self.months,
         )
         self.engine = HttpEngine(
             connect_timeout_ms=settings.connect_timeout_ms,
@@ -87,6 +101,7 @@ class Gateway:
         )
         self.journal: Journal
         self.shipper: Shipper
+        self.presence: Presence
         self.watch: Watch
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -107,6 +122,9 @@ class Gateway:
             batch_rows=settings.shipper_batch_rows,
             retention_hours=settings.journal_retention_hours,
         )
+        self.presence = Presence(
+            self.gateways, self.journal.gateway_id, self.shipper, owed=lambda: self.leases.owed
+        )
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -123,8 +141,11 @@ class Gateway:
         await self.leases.release_lost([_lost_lease(lost) for lost in self.journal.recovered.lost])
         await self.fleet.probe_all()
         self.shipper.start()
+        with contextlib.suppress(LedgerUnavailable):
+            await self.presence.publish()  # before it serves: nobody may take it for absent
         for loop in (
             self.leases.run(),
+            self.presence.run(),
             self.fleet.run(),
             self.live.run(),
             self.births.run(),
@@ -150,11 +171,15 @@ class Gateway:
         self.watch.draining = True
         self.live.stop_all()
         await self.live.wait_empty(_END_MS)
-        await self.shipper.drain(_END_MS)
+        shipped = await self.shipper.drain(_END_MS)
         await self.shipper.stop()
+        await self.months.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if shipped and not self.leases.owed:
+            with contextlib.suppress(LedgerUnavailable):
+                await self.presence.leave()
         await self.fleet.aclose()
         await self.directory.stop()
         await self.engine.aclose()
@@ -162,6 +187,7 @@ class Gateway:
         await self.redis.aclose()
         await self.postgres.dispose()
         await self.shipping_postgres.dispose()
+        await self.spend_postgres.dispose()
 
     def refresh_gauges(self) -> None:
         """Set the gauges that are read rather than counted."""

@@ -57,28 +57,67 @@ class Shipping(Protocol):
         """Whether all up to `mark` is in Postgres, waiting a while for it."""
 
 
+class Gateways:
+    """The list of gateways, as anybody reads it. Every method raises LedgerUnavailable.
+
+    Implements `serving.month_ports.Shipping`.
+    """
+
+    def __init__(self, store: Store, births: Births) -> None:
+        self._births = births
+        self._script_tell = store.register_script(_TELL)
+        self._script_read = store.register_script(_READ)
+        self._script_forget = store.register_script(_FORGET)
+
+    async def ask(self) -> int:
+        """An instant after all that has happened: what a gateway had recorded before this call is
+        in Postgres once it has shipped through that instant."""
+        return await self.tell("", 0)
+
+    async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
+        """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
+        where there are none."""
+        reply = iter(cast("list[bytes]", await _called(self._script_read)))
+        fields = dict(zip(reply, reply, strict=True))
+        began = fields.pop(b"began", None)
+        now_ms = int(fields.pop(b"clock", b"0"))
+        gateways = {name.decode(): _standing(value) for name, value in fields.items()}
+        old = forgotten(gateways, now_ms=now_ms)
+        if old:
+            await _called(self._script_forget, *old)
+        began_ms = None if began is None else int(began)
+        born_ms = await self._births.born_ms(_SLOT)
+        if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
+            return (NOT_HEARD,)
+        return waited_for(gateways, instant_ms, now_ms=now_ms)
+
+    async def tell(self, gateway_id: str, through_ms: int) -> int:
+        """Enter that a gateway is here and has shipped through an instant; returns the present
+        one."""
+        return int(cast("bytes", await _called(self._script_tell, gateway_id, through_ms)))
+
+    async def forget(self, gateway_id: str) -> None:
+        """Take a gateway off the list."""
+        await _called(self._script_forget, gateway_id)
+
+
 class Presence:
-    """Publishes this gateway's own field four times a second and reads everybody's.
+    """Enters this gateway in the list, four times a second.
 
     `owed` names the requests that are recorded and whose settlement the store has not taken.
-    Methods other than `run` raise LedgerUnavailable.
     """
 
     def __init__(
         self,
-        store: Store,
+        gateways: Gateways,
         gateway_id: str,
         shipper: Shipping,
-        births: Births,
         *,
         owed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        self._script_tell = store.register_script(_TELL)
-        self._script_read = store.register_script(_READ)
-        self._script_forget = store.register_script(_FORGET)
+        self._gateways = gateways
         self._gateway_id = gateway_id
         self._shipper = shipper
-        self._births = births
         self._owed = owed
         self._through_ms = 0
         self._aim: _Aim | None = None
@@ -98,8 +137,9 @@ class Presence:
             await asyncio.sleep(max(0.01, began_s + PERIOD_S - time.monotonic()))
 
     async def publish(self) -> None:
-        """One turn: say that this gateway is here, and how far it has shipped as soon as it has."""
-        instant_ms = await self._tell(self._gateway_id, self._through_ms)
+        """One turn: say that this gateway is here, and how far it has shipped as soon as it has.
+        Raises LedgerUnavailable."""
+        instant_ms = await self._gateways.tell(self._gateway_id, self._through_ms)
         if self._aim is None:
             # The store's time first, then what is recorded: what ends between counts as later.
             self._aim = _Aim(instant_ms, self._shipper.mark(), self._owed())
@@ -107,36 +147,12 @@ class Presence:
         shipped = await self._shipper.wait_shipped(aim.mark, timeout_ms=REACH_MS)
         if shipped and not aim.owed & self._owed():
             self._aim, self._through_ms = None, aim.instant_ms
-            await self._tell(self._gateway_id, self._through_ms)
+            await self._gateways.tell(self._gateway_id, self._through_ms)
 
     async def leave(self) -> None:
-        """This gateway ends and has shipped all: nobody need wait for it."""
-        await _called(self._script_forget, self._gateway_id)
-
-    async def ask(self) -> int:
-        """An instant after all that has happened: what a gateway had recorded before this call is
-        in Postgres once it has shipped through that instant."""
-        return await self._tell("", 0)
-
-    async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
-        """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
-        where there are none."""
-        reply = iter(cast("list[bytes]", await _called(self._script_read)))
-        fields = dict(zip(reply, reply, strict=True))
-        began = fields.pop(b"began", None)
-        now_ms = int(fields.pop(b"clock", b"0"))
-        gateways = {name.decode(): _standing(value) for name, value in fields.items()}
-        old = forgotten(gateways, now_ms=now_ms)
-        if old:
-            await _called(self._script_forget, *old)
-        began_ms = None if began is None else int(began)
-        born_ms = await self._births.born_ms(_SLOT)
-        if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
-            return (NOT_HEARD,)
-        return waited_for(gateways, instant_ms, now_ms=now_ms)
-
-    async def _tell(self, gateway_id: str, through_ms: int) -> int:
-        return int(cast("bytes", await _called(self._script_tell, gateway_id, through_ms)))
+        """This gateway ends and has shipped all: nobody need wait for it. Raises
+        LedgerUnavailable."""
+        await self._gateways.forget(self._gateway_id)
 
 
 class _Aim(NamedTuple):

@@ -82,6 +82,11 @@ class Leases:
         return len(self._settlements)
 
     @property
+    def owed(self) -> frozenset[str]:
+        """Requests whose settlements those are."""
+        return self._settlements.ids
+
+    @property
     def withheld(self) -> int:
         """Settlements that were not sent, because the store is away."""
         return self._settlements.withheld

@@ -93,6 +93,11 @@ class Settlements:
         return len(self._open)
 
     @property
+    def ids(self) -> frozenset[str]:
+        """Requests whose settlement the store has not taken, as far as is known."""
+        return frozenset(self._open)
+
+    @property
     def withheld(self) -> int:
         """Settlements that were not sent yet."""
         return sum(not settlement.attempted for settlement in self._open.values())

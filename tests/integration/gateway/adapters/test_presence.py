@@ -12,7 +12,7 @@ from shipping import serve
 
 from gateway.adapters.journal import Journal
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.presence import GATEWAYS_KEY, Presence
+from gateway.adapters.presence import GATEWAYS_KEY, Gateways, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.shipper import Mark, Shipper
 from gateway.domain.presence import NOT_HEARD
@@ -53,6 +53,12 @@ class Born:
         return self.ms
 
 
+@pytest.fixture
+def gateways(store: RedisClient) -> Gateways:
+    """The list in a store that never lost anything."""
+    return Gateways(store, Born())
+
+
 @asynccontextmanager
 async def running(*presences: Presence) -> AsyncIterator[None]:
     """What publishes does so meanwhile."""
@@ -66,98 +72,101 @@ async def running(*presences: Presence) -> AsyncIterator[None]:
                 await task
 
 
-async def reached(presence: Presence, instant_ms: int, *, within_s: float = 3) -> None:
+async def reached(gateways: Gateways, instant_ms: int, *, within_s: float = 3) -> None:
     """Return once nobody is waited for."""
-    await waits_for(presence, instant_ms, within_s=within_s)
+    await waits_for(gateways, instant_ms, within_s=within_s)
 
 
-async def waits_for(presence: Presence, instant_ms: int, *names: str, within_s: float = 3) -> None:
+async def waits_for(gateways: Gateways, instant_ms: int, *names: str, within_s: float = 3) -> None:
     """Return once exactly these are waited for."""
     async with asyncio.timeout(within_s):
-        while await presence.waited_for(instant_ms) != names:  # noqa: ASYNC110 - it is far away
+        while await gateways.waited_for(instant_ms) != names:  # noqa: ASYNC110 - it is far away
             await asyncio.sleep(0.01)
 
 
-async def test_what_was_recorded_before_is_waited_for(store: RedisClient) -> None:
+async def test_what_was_recorded_before_is_waited_for(gateways: Gateways) -> None:
     """A gateway is waited for until it has shipped what it had recorded when it was asked, and not
     for what it records later."""
     shipper = ScriptedShipper()
-    presence = Presence(store, "gw-a", shipper, Born())
+    presence = Presence(gateways, "gw-a", shipper)
     shipper.recorded = 5
-    instant_ms = await presence.ask()
+    instant_ms = await gateways.ask()
     await presence.publish()
     shipper.recorded = 9
-    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    assert await gateways.waited_for(instant_ms) == ("gw-a",)
     shipper.shipped = 4
     await presence.publish()
-    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    assert await gateways.waited_for(instant_ms) == ("gw-a",)
     shipper.shipped = 5
     await presence.publish()
-    assert await presence.waited_for(instant_ms) == ()
+    assert await gateways.waited_for(instant_ms) == ()
 
 
-async def test_what_was_known_before_the_question_is_no_answer(store: RedisClient) -> None:
+async def test_what_was_known_before_the_question_is_no_answer(
+    store: RedisClient, gateways: Gateways
+) -> None:
     """Shipped through an instant before the question says nothing of what was recorded between,
     also within one millisecond, and also where the server's clock went back."""
     shipper = ScriptedShipper()
-    presence = Presence(store, "gw-a", shipper, Born())
+    presence = Presence(gateways, "gw-a", shipper)
     await presence.publish()
-    assert await presence.waited_for(await presence.ask()) == ("gw-a",)
-    ahead_ms = await presence.ask() + 3_600_000
+    assert await gateways.waited_for(await gateways.ask()) == ("gw-a",)
+    ahead_ms = await gateways.ask() + 3_600_000
     await store.register_script("return redis.call('HSET', KEYS[1], unpack(ARGV))")(
         [GATEWAYS_KEY], ["clock", ahead_ms, "gw-a", f"{ahead_ms}|{ahead_ms}"]
     )
-    instant_ms = await presence.ask()
-    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    instant_ms = await gateways.ask()
+    assert await gateways.waited_for(instant_ms) == ("gw-a",)
     await presence.publish()
-    assert await presence.waited_for(instant_ms) == ()
+    assert await gateways.waited_for(instant_ms) == ()
 
 
-async def test_every_gateway_is_waited_for_until_it_leaves(store: RedisClient) -> None:
+async def test_every_gateway_is_waited_for_until_it_leaves(gateways: Gateways) -> None:
     """One that has shipped nothing holds up the others, until it says that it has gone."""
     one, other = ScriptedShipper(), ScriptedShipper()
-    first = Presence(store, "gw-a", one, Born())
-    second = Presence(store, "gw-b", other, Born())
+    first = Presence(gateways, "gw-a", one)
+    second = Presence(gateways, "gw-b", other)
     other.recorded = 1
     async with running(first, second):
-        await waits_for(first, 2**53, "gw-a", "gw-b")
-        instant_ms = await first.ask()
-        await waits_for(first, instant_ms, "gw-b")
+        await waits_for(gateways, 2**53, "gw-a", "gw-b")
+        instant_ms = await gateways.ask()
+        await waits_for(gateways, instant_ms, "gw-b")
     await second.leave()
-    assert await first.waited_for(instant_ms) == ()
+    assert await gateways.waited_for(instant_ms) == ()
 
 
-async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(store: RedisClient) -> None:
+async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(gateways: Gateways) -> None:
     """What was recorded and is owed to the store when it is asked must be told first; what comes
     to be owed later need not."""
     owed = {"r1"}
-    presence = Presence(store, "gw-a", ScriptedShipper(), Born(), owed=lambda: frozenset(owed))
-    instant_ms = await presence.ask()
+    presence = Presence(gateways, "gw-a", ScriptedShipper(), owed=lambda: frozenset(owed))
+    instant_ms = await gateways.ask()
     await presence.publish()
-    assert await presence.waited_for(instant_ms) == ("gw-a",)
+    assert await gateways.waited_for(instant_ms) == ("gw-a",)
     owed.add("r2")
     owed.remove("r1")
     await presence.publish()
-    assert await presence.waited_for(instant_ms) == ()
+    assert await gateways.waited_for(instant_ms) == ()
 
 
 async def test_a_list_that_just_began_answers_nothing(store: RedisClient) -> None:
     """A store that came back empty may not have heard of everybody yet, one that never lost
     anything has."""
-    presence = Presence(store, "gw-a", ScriptedShipper(), Born(1))
-    assert await presence.waited_for(0) == (NOT_HEARD,)
-    await presence.publish()
-    assert await presence.waited_for(0) == (NOT_HEARD,)
-    first = Presence(store, "gw-a", ScriptedShipper(), Born())
+    again, first = Gateways(store, Born(1)), Gateways(store, Born())
+    for gateways in (again, first):
+        assert await gateways.waited_for(0) == (NOT_HEARD,)
+    await Presence(again, "gw-a", ScriptedShipper()).publish()
+    assert await again.waited_for(0) == (NOT_HEARD,)
     assert await first.waited_for(0) == ()
 
 
 async def test_a_gateway_that_the_store_does_not_answer(free_port: int) -> None:
     """Publishing goes on being tried; whoever asks is told."""
     away = connect_redis(f"redis://127.0.0.1:{free_port}", timeout_ms=100)
-    presence = Presence(away, "gw-a", ScriptedShipper(), Born())
+    gateways = Gateways(away, Born())
+    presence = Presence(gateways, "gw-a", ScriptedShipper())
     with pytest.raises(LedgerUnavailable):
-        await presence.ask()
+        await gateways.ask()
     task = asyncio.create_task(presence.run())
     await asyncio.sleep(0.1)
     assert not task.done()
@@ -166,7 +175,7 @@ async def test_a_gateway_that_the_store_does_not_answer(free_port: int) -> None:
 
 
 async def test_with_a_real_journal_and_postgres(
-    store: RedisClient, database_url: str, tmp_path: Path
+    gateways: Gateways, database_url: str, tmp_path: Path
 ) -> None:
     """Records are in Postgres when nobody is waited for, within a second at a busy gateway; with
     Postgres away the gateway is waited for, and no longer once it is back."""
@@ -175,21 +184,21 @@ async def test_with_a_real_journal_and_postgres(
         journal = await Journal.open(tmp_path)
         shipper = Shipper(engine, journal)
         shipper.start()
-        presence = Presence(store, journal.gateway_id, shipper, Born())
+        presence = Presence(gateways, journal.gateway_id, shipper)
         async with running(presence):
             await serve(journal, 50)
             began_s = asyncio.get_running_loop().time()
-            await reached(presence, await presence.ask())
+            await reached(gateways, await gateways.ask())
             assert asyncio.get_running_loop().time() - began_s < 3 * 0.5
             assert shipper.shipped_records == 50
             await proxy.refuse()
             await serve(journal, 3)
-            instant_ms = await presence.ask()
-            await waits_for(presence, instant_ms, journal.gateway_id)
+            instant_ms = await gateways.ask()
+            await waits_for(gateways, instant_ms, journal.gateway_id)
             await eventually(lambda: shipper.last_error is not None)
-            assert await presence.waited_for(instant_ms) == (journal.gateway_id,)
+            assert await gateways.waited_for(instant_ms) == (journal.gateway_id,)
             await proxy.start()
-            await reached(presence, instant_ms, within_s=20)
+            await reached(gateways, instant_ms, within_s=20)
             assert shipper.shipped_records == 53
         await shipper.stop()
         await journal.close()
