@@ -9,6 +9,7 @@ from typing import Any
 from litestar import Litestar, Request, Response
 
 from gateway.adapters.births import Births, history_in
+from gateway.adapters.body_reader import BodyReader
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
@@ -87,6 +88,7 @@ class Gateway:
             timeout_ms=settings.redis_timeout_ms,
             months=self.months,
         )
+        self.bodies = BodyReader()
         self.engine = HttpEngine(
             connect_timeout_ms=settings.connect_timeout_ms,
             abort_drain_ms=settings.abort_drain_ms,
@@ -183,6 +185,7 @@ class Gateway:
         await self.fleet.aclose()
         await self.directory.stop()
         await self.engine.aclose()
+        await self.bodies.stop()
         await self.journal.close()
         await self.redis.aclose()
         await self.postgres.dispose()
@@ -236,6 +239,7 @@ def create_app(gateway: Gateway) -> Litestar:
     administration = Administration(gateway.postgres, redis=gateway.redis)
     completions = Completions(
         directory=gateway.directory,
+        reader=gateway.bodies,
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
         leases=gateway.leases,
         journal=gateway.journal,
@@ -259,6 +263,7 @@ def create_app(gateway: Gateway) -> Litestar:
                 ledger=gateway.ledger,
                 clock=gateway.clock,
                 settings=gateway.settings,
+                months=gateway.months,
             ),
             *health_handlers(gateway.watch.condition, gateway.refresh_gauges),
             admin_router(

@@ -18,6 +18,7 @@ from scripted_engine import RecordingConnection, ScriptedEngine, Step
 from tenant_examples import SECRET, a_worker
 
 from billing.domain.usage_record import Outcome, UsageRecord
+from gateway.adapters.body_reader import BodyReader
 from gateway.domain.admission import Settled
 from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
@@ -60,6 +61,7 @@ class MemoryGateway:
         }
         self.completions = Completions(
             directory=self.directory,
+            reader=BodyReader(),
             tokenizer=self.tokenizer,
             leases=self.leases,
             journal=self.journal,

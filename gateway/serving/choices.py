@@ -78,8 +78,12 @@ class ChoiceStreams:
                 if open_pumps == 0:
                     await queue.put(None)
 
-        pumps = [asyncio.create_task(pump(choice)) for choice in self._choices]
+        pumps: list[asyncio.Task[None]] = []
         try:
+            for choice in self._choices:
+                pumps.append(asyncio.create_task(pump(choice)))
+                # One body is made at a time: of megabytes, all of them would stop everybody else.
+                await asyncio.sleep(0)
             while (item := await queue.get()) is not None:
                 yield item
         finally:

@@ -39,6 +39,7 @@ from gateway.serving.ports import (
     ClientGone,
     Clock,
     Directory,
+    RequestReader,
     Tokenizer,
     UsageJournal,
 )
@@ -49,7 +50,6 @@ from gateway.serving.upstream_body import PATHS
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
-from gateway.wire.request import read_request
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class Completions:
         self,
         *,
         directory: Directory,
+        reader: RequestReader,
         tokenizer: Tokenizer,
         leases: Leases,
         journal: UsageJournal,
@@ -91,6 +92,7 @@ class Completions:
         policy: Policy,
     ) -> None:
         self._directory = directory
+        self._reader = reader
         self._estimator = Estimator(tokenizer, leases)
         self._leases = leases
         self._journal = journal
@@ -173,7 +175,10 @@ class Completions:
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
         """The request, once it is known that somebody may serve it. Raises Overloaded(no_worker),
         Unpriced, and what reading it and its model raise."""
-        request = read_request(arrival.endpoint, await arrival.connection.body(), arrival.headers)
+        body = await arrival.connection.body()
+        request = await self._reader.read(
+            arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
+        )
         model = usable_model(caller, request.model, self._directory)
         book = self._directory.price_book()
         spending = spending_of(caller, model.id, book, at_ms=arrival.at_ms)

@@ -52,6 +52,10 @@ SEQUENCES_MAX = 100
 """Choices of one request: an upstream id has two digits for them."""
 
 
+UPSTREAM_BYTES_MAX = 128 * 1024 * 1024
+"""Of all choices' bodies together: each is sent the whole prompt, and held until it is sent."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Tokens of one request. `exact` says whether the prompt was counted by the engine's own
@@ -137,6 +141,12 @@ def fit_of(
     """What a request is checked against, with what is certain of it refused."""
     if request.sequences > SEQUENCES_MAX:
         raise InvalidRequest(f"at most {SEQUENCES_MAX} choices in one request", param="n")
+    if sum(request.prompt_bytes) * request.choices_per_prompt > UPSTREAM_BYTES_MAX:
+        raise InvalidRequest(
+            f"{request.choices_per_prompt} choices of so long a prompt are over "
+            f"{UPSTREAM_BYTES_MAX} bytes together",
+            param="n",
+        )
     fit = Fit(request, model, caller, [view.engine for view in workers])
     _check_certain(fit)
     return fit

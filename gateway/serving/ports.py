@@ -21,6 +21,7 @@ from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.domain.worker import WorkerView
+from gateway.wire.bodies import Endpoint
 from gateway.wire.request import CompletionRequest
 
 
@@ -229,6 +230,16 @@ class Engine(Protocol):
     ) -> UpstreamStream:
         """A stream that is opened when it is first iterated. `check_send` is called once the
         connection is there and before any byte goes out; what it raises ends the attempt."""
+
+
+class RequestReader(Protocol):
+    """Reads bodies of requests without stopping the event loop."""
+
+    async def read(
+        self, endpoint: Endpoint, body: bytes, headers: Mapping[bytes, bytes], *, tenant_id: str
+    ) -> CompletionRequest:
+        """The checked request. Raises InvalidRequest, naming the field and never quoting the body,
+        and Overloaded(no_capacity) where it cannot be read in time."""
 
 
 class Tokenizer(Protocol):

@@ -175,6 +175,16 @@ async def test_choices_have_two_digits() -> None:
         await needs(n=101)
 
 
+async def test_many_choices_of_a_large_prompt_are_refused() -> None:
+    """Each is sent the whole of it: 100 of 2 MB would be held at once."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2_000_000}}
+    message = [{"role": "user", "content": [{"type": "text", "text": "hi"}, image]}]
+    assert (await needs(messages=message, n=67, max_tokens=1)).sequences == 67
+    with pytest.raises(InvalidRequest, match="68 choices of so long a prompt") as caught:
+        await needs(messages=message, n=68, max_tokens=1)
+    assert caught.value.param == "n"
+
+
 async def test_what_is_far_too_long_is_refused_uncounted() -> None:
     """INV-12: so many characters are too many tokens in any vocabulary; no worker is asked."""
     body = {"model": "m", "messages": [{"role": "user", "content": "x" * 256 * 1000}]}
