@@ -108,7 +108,7 @@ def _shown(lease: Lease) -> tuple[object, ...]:
 
 
 def _lease(record: bytes) -> tuple[object, ...]:
-    sequences, tokens, second, cost, cost_pico, _ = map(int, struct.unpack_from("<6d", record, 1))
+    _, sequences, tokens, second, cost, cost_pico = map(int, struct.unpack_from("<6d", record, 1))
     month, key, model = record[49:].decode().split("|", 2)
     scopes = ("tenant", f"key:{key}", f"model:{model}", f"key:{key}/model:{model}")
     return sequences, tokens, second, cost * PICO_PER_UNIT + cost_pico, month, scopes
@@ -136,12 +136,12 @@ def _cells(packed: bytes) -> Iterator[tuple[int, tuple[int, int]]]:
 def _months(money: dict[bytes, bytes], recent: dict[bytes, bytes]) -> Kept:
     months = {}
     for name, record in money.items():
-        if b"/" not in name:
+        if b"@" not in name:
             at_ms, known = struct.unpack("<2d", record)
             of = {
-                field.decode().split("/", 1)[1]: _fund(packed)
+                field.decode().split("@", 1)[1]: _fund(packed)
                 for field, packed in money.items()
-                if field.startswith(name + b"/")
+                if field.startswith(name + b"@")
             }
             settled = {rid.decode() for rid, month in recent.items() if month == name}
             months[name.decode()] = (int(at_ms), known == 1, _without_zeros(of), settled)

@@ -62,8 +62,9 @@ class RedisLedger:
     ) -> Granted | Refused | Paused | MoneyUnknown:
         """One decision over all scopes. Idempotent by request id."""
         arguments = (
-            demand.request_id, self._ttl_ms, key_id, model, demand.month,
-            records.packed_demand(demand), records.packed_limits(scopes),
+            demand.request_id, *records.fields(key_id, model), demand.month,
+            f"{demand.month}|{key_id}|{model}", records.packed_limits(scopes),
+            records.packed_demand(demand, self._ttl_ms),
         )  # fmt: skip
         reply = await self._scripts.run("acquire", tenant_id, arguments)
         return records.answer(reply, demand, scopes)
@@ -73,13 +74,13 @@ class RedisLedger:
     ) -> Settled:
         """End a lease. Repeating it changes nothing."""
         actual = records.packed_actual(
-            actual_tokens + lease.base_tokens, actual_cost_pico + lease.base_cost_pico
+            actual_tokens + lease.base_tokens,
+            actual_cost_pico + lease.base_cost_pico,
+            ran=ran or lease.base_tokens > 0,
+            carried=lease.carried,
         )
-        has_run = ran or lease.base_tokens > 0
-        arguments = (
-            lease.request_id, lease.key_id, lease.model, lease.month, int(has_run),
-            int(lease.carried), actual,
-        )  # fmt: skip
+        fields = records.fields(lease.key_id, lease.model)
+        arguments = (lease.request_id, *fields, lease.month, actual)
         (found,) = await self._scripts.run("settle", lease.tenant_id, arguments)
         return records.SETTLED[cast("int", found)]
 
@@ -126,9 +127,9 @@ class RedisLedger:
     ) -> tuple[ScopeUse, ...]:
         """Limits in force and use now; offers newer limits to every replica on the way."""
         arguments: list[Argument] = [month, records.packed_limits(scopes)]
-        arguments += [scope.scope for scope in scopes]
-        *_, packed = await self._scripts.run("observe", tenant_id, arguments)
-        return records.uses(cast("bytes", packed), scopes)
+        arguments += [f"@{scope.scope}" for scope in scopes]
+        _, _, *packed = await self._scripts.run("observe", tenant_id, arguments)
+        return records.uses(packed, scopes)
 
     async def reap(self, tenant_id: str) -> tuple[int, int]:
         """Let what nobody renewed lapse; returns leases held and lapsed ones remembered."""

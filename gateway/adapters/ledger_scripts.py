@@ -1,6 +1,7 @@
 """Runs the ledger's scripts on one tenant's keys, and begins what the store does not know."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import cast
@@ -11,14 +12,41 @@ from gateway.adapters.redis import RedisClient, Script
 from gateway.domain.window import WINDOW_CELLS
 from gateway.serving.ports import Births, LedgerUnavailable
 
-SHARED = ("book", "window", "money", "reap")
-NAMES = (
-    "acquire", "settle", "renew", "observe", "begin", "begin_month", "finish_month", "unsettled",
-)  # fmt: skip
+_BEFORE = ("head", "window")
+_REAP = ("moves", "money", "shelf", "reap")
+PARTS = {
+    "acquire": ("open", "offer", "wait", "money", "close", "save_all"),
+    "settle": ("open", "moves", "money", "close", "save_all"),
+    "renew": ("open", "moves", "money", "shelf", "close"),
+    "observe": ("open", "offer", "money", "close"),
+    "begin": ("money", "close"),
+    "begin_month": ("open", "money", "shelf", "close"),
+    "finish_month": ("open", "money", "close"),
+    "unsettled": ("open", "close"),
+}
+"""What each script is joined from, before its own file."""
+_CONSTANT = re.compile(r"^\s*local ([A-Z][A-Z_]*) = ([^-{(\n]+?|-1)(?: *--.*)?$", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*(--.*)?\n", re.MULTILINE)
 KEYS = ("book", "leases", "lapsed", "forget", "money", "recent")
 _UNBORN, _AGAIN = -1, -2
 
 Argument = str | int | bytes
+
+
+def script_source(name: str) -> str:
+    """A script whole. What is done with what has lapsed is one function, so that all it needs is
+    only made where something has; constants are written where they are used."""
+    reap = ["local function reap(meta)\n", *map(_text, _REAP), "end\n"]
+    source = "".join(map(_text, _BEFORE)) + "".join(reap)
+    source += "".join(map(_text, (*PARTS[name], name)))
+    constants = dict(_CONSTANT.findall(source))
+    source = _CONSTANT.sub("", source)
+    return re.sub(r"\b[A-Z][A-Z_]*\b", lambda found: constants.get(found[0], found[0]), source)
+
+
+def _text(part: str) -> str:
+    text = (files("gateway.adapters") / "lua" / f"{part}.lua").read_text()
+    return _COMMENT.sub("", text)
 
 
 class LedgerScripts:
@@ -43,11 +71,8 @@ class LedgerScripts:
         self._ttl_ms = ttl_ms
         self._timeout_s = timeout_ms / 1000
         self._clock_ms = clock_ms
-        folder = files("gateway.adapters") / "lua"
-        shared = "".join((folder / f"{name}.lua").read_text() for name in SHARED)
         self._scripts: dict[str, Script] = {
-            name: redis.register_script(shared + (folder / f"{name}.lua").read_text())
-            for name in NAMES
+            name: redis.register_script(script_source(name)) for name in PARTS
         }
 
     async def run(

@@ -1,122 +1,169 @@
 -- Grant a lease and a reservation in all four scopes, or nothing (admission.acquire).
--- ARGV: 1 now, 2 request id, 3 time to live ms, 4 key id, 5 model, 6 month or empty,
---       7 demand, 5 doubles: sequences, tokens, floor tokens, cost (units, pico)
---       8 limits of the four scopes
--- Reply: granted {1, reserved tokens, second, now, uses}
+-- ARGV: 1 now, 2 request id, 3 '@' key scope, 4 '@' model scope, 5 '@' key and model scope, 6 month
+--       or empty, 7 month|key|model, 8 the four LIMITS, the widest scope first, 9 DEMAND
+-- Reply: granted {1, reserved tokens, second, now, uses…}
 --        refused {0, kind (1 sequences, 2 requests, 3 tokens, 4 budget), scope's index, limit, used,
---                 need, retry after ms (-1: never), uses}; of a budget the amounts are in the uses
+--                 need, retry after ms (-1: never), uses…}; of a budget the amounts are in the uses
 --        paused {2, until, now}; the month's money is not known {3}
-local rid, key, model, month = ARGV[2], ARGV[4], ARGV[5], ARGV[6]
+-- uses…: for each scope running, tokens, requests, ms until its window is empty; then for each its
+--        FUND, or nothing where the month is not known; then for each its LIMITS, or nothing where
+--        they are those that were offered
+local DEMAND = '<dddddd' -- sequences, tokens, floor tokens, time to live ms, cost (units, pico)
+local USES = '<dddddddddddddddd'
 local SEQUENCES_RETRY_MS = 1000
-local names = { scope_names(key, model) }
-local records = open(names, { rid })
-if not records then
-  return UNBORN
+local rid, month = ARGV[2], ARGV[6]
+local found, meta = open(rid, '@tenant', ARGV[3], ARGV[4], ARGV[5])
+if not found then
+  return meta
 end
-if reap() then
-  return AGAIN
-end
-local sequences, tokens, floor, cost, cost_pico = struct.unpack('<ddddd', ARGV[7])
-local list = {}
-local second = 0
+local sequences, tokens, floor, ttl_ms, cost, cost_pico = struct.unpack(DEMAND, ARGV[9])
+local list = { parse(found[3]), parse(found[4]), parse(found[5]), parse(found[6]) }
+local second, is_newer = 0, false
 for i = 1, 4 do
-  local s = scope_of(names[i])
-  list[i] = s
-  offer(s, string.sub(ARGV[8], (i - 1) * LIMITS_SIZE + 1, i * LIMITS_SIZE))
-  second = math.max(second, advance(s))
+  local s = list[i]
+  is_newer = offer(s, ARGV[8], i * LIMITS_SIZE - 47) or is_newer
+  local now = advance(s)
+  if now > second then
+    second = now
+  end
 end
-open_month(month, names)
-
-local function refused(kind, index, limit, used, need, retry_ms)
-  save()
-  save_money()
-  return { 0, kind, index, limit, used, need, retry_ms, uses_of(list, month) }
+local funds = false
+local is_known = false
+if meta[TRACKED] == 1 and month ~= '' then
+  funds = redis.call('HMGET', MONEY, month, month .. '@tenant', month .. ARGV[3],
+    month .. ARGV[4], month .. ARGV[5])
+  if funds[1] then
+    local _, known = struct.unpack(MONTH, funds[1])
+    is_known = known == 1
+  else
+    funds = false
+  end
 end
 
-local record = written[rid] or records[1]
-local state = state_of(record)
+local function finish(reply)
+  local a, b, c, d = list[1], list[2], list[3], list[4]
+  save('@tenant', a, meta)
+  save(ARGV[3], b, meta)
+  save(ARGV[4], c, meta)
+  save(ARGV[5], d, meta)
+  close(meta)
+  local money, limits = '', ''
+  if is_known then
+    for i = 2, 5 do
+      money = money .. (funds[i] or struct.pack(FUND, 0, 0, 0, 0))
+    end
+  end
+  if is_newer then
+    for i = 1, 4 do
+      limits = limits .. string.sub(packed(list[i]), 1, LIMITS_SIZE)
+    end
+  end
+  local n = #reply
+  reply[n + 1] = struct.pack(USES,
+    a[RUNNING], a[TOKENS], a[REQUESTS], reset_ms(a), b[RUNNING], b[TOKENS], b[REQUESTS],
+    reset_ms(b), c[RUNNING], c[TOKENS], c[REQUESTS], reset_ms(c), d[RUNNING], d[TOKENS],
+    d[REQUESTS], reset_ms(d))
+  reply[n + 2], reply[n + 3] = money, limits
+  return reply
+end
+
+local state = state_of(found[2])
 if state == 'L' then
-  save()
-  save_money()
-  local lease = parse_lease(record)
-  return { 1, lease.tokens, lease.second, now_ms, uses_of(list, month) }
+  local _, _, reserved, charged = struct.unpack(LEASE, found[2], 2)
+  return finish({ 1, reserved, charged, now_ms })
 elseif state then
-  return refused(2, 1, 0, 0, 1, SEQUENCES_RETRY_MS)
+  return finish({ 0, 2, 1, 0, 0, 1, SEQUENCES_RETRY_MS })
 end
 
-local has_sequences, has_window = false, false
-for i, s in ipairs(list) do
-  if s.sequences >= 0 and sequences > s.sequences then
-    return refused(1, i, s.sequences, 0, sequences, -1)
+local complete_ms, need = 0, tokens
+for i = 1, 4 do
+  local s = list[i]
+  if s[SEQUENCES] >= 0 then
+    if sequences > s[SEQUENCES] then
+      return finish({ 0, 1, i, s[SEQUENCES], 0, sequences, -1 })
+    end
+    complete_ms = math.max(complete_ms, meta[SEQUENCES_FROM])
   end
-  if s.rpm >= 0 and 1 > s.rpm then
-    return refused(2, i, s.rpm, 0, 1, -1)
+  if s[RPM] >= 0 then
+    if s[RPM] < 1 then
+      return finish({ 0, 2, i, s[RPM], 0, 1, -1 })
+    end
+    complete_ms = math.max(complete_ms, meta[TOKENS_FROM])
   end
-  if s.tpm >= 0 and floor > s.tpm then
-    return refused(3, i, s.tpm, 0, floor, -1)
-  end
-  has_sequences = has_sequences or s.sequences >= 0
-  has_window = has_window or s.tpm >= 0 or s.rpm >= 0
-end
-
-local until_ms = 0
-if has_sequences then
-  until_ms = sequences_from
-end
-if has_window then
-  until_ms = math.max(until_ms, tokens_from)
-end
-if until_ms > now_ms then
-  save()
-  save_money()
-  return { 2, until_ms, now_ms }
-end
-
-local need = tokens
-for i, s in ipairs(list) do
-  if s.sequences >= 0 and s.running + sequences > s.sequences then
-    return refused(1, i, s.sequences, s.running, sequences, SEQUENCES_RETRY_MS)
-  end
-  if s.tpm >= 0 and s.tpm < need then
-    need = s.tpm
+  if s[TPM] >= 0 then
+    if floor > s[TPM] then
+      return finish({ 0, 3, i, s[TPM], 0, floor, -1 })
+    end
+    complete_ms = math.max(complete_ms, meta[TOKENS_FROM])
+    need = math.min(need, s[TPM])
   end
 end
-for i, s in ipairs(list) do
-  if s.rpm >= 0 and s.requests + 1 > s.rpm then
-    return refused(2, i, s.rpm, s.requests, 1, wait_ms(s, 0, s.requests + 1 - s.rpm))
+if complete_ms > now_ms then
+  finish({})
+  return { 2, complete_ms, now_ms }
+end
+for i = 1, 4 do
+  local s = list[i]
+  if s[SEQUENCES] >= 0 and s[RUNNING] + sequences > s[SEQUENCES] then
+    return finish({ 0, 1, i, s[SEQUENCES], s[RUNNING], sequences, SEQUENCES_RETRY_MS })
   end
 end
-for i, s in ipairs(list) do
-  if s.tpm >= 0 and s.tokens + need > s.tpm then
-    return refused(3, i, s.tpm, s.tokens, need, wait_ms(s, s.tokens + need - s.tpm, 0))
+for i = 1, 4 do
+  local s = list[i]
+  if s[RPM] >= 0 and s[REQUESTS] + 1 > s[RPM] then
+    local wait = wait_ms(s, 0, s[REQUESTS] + 1 - s[RPM])
+    return finish({ 0, 2, i, s[RPM], s[REQUESTS], 1, wait })
   end
 end
-for i, s in ipairs(list) do
-  if s.budget >= 0 then
-    local m = months[month]
-    if not m or not m.known then
-      save()
-      save_money()
+for i = 1, 4 do
+  local s = list[i]
+  if s[TPM] >= 0 and s[TOKENS] + need > s[TPM] then
+    local wait = wait_ms(s, s[TOKENS] + need - s[TPM], 0)
+    return finish({ 0, 3, i, s[TPM], s[TOKENS], need, wait })
+  end
+end
+for i = 1, 4 do
+  local s = list[i]
+  if s[BUDGET] >= 0 then
+    if not is_known then
+      finish({})
       return { 3 }
     end
-    local f = fund_of(month, s.name)
-    local units, pico = add(f.spent, f.spent_pico, f.reserved, f.reserved_pico)
-    units, pico = add(units, pico, cost, cost_pico)
-    if exceeds(units, pico, s.budget, s.budget_pico) then
-      return refused(4, i, 0, 0, 0, -1)
+    local units, pico = cost, cost_pico
+    if funds[i + 1] then
+      local spent, spent_pico, reserved, reserved_pico = struct.unpack(FUND, funds[i + 1])
+      units, pico = add(units, pico, spent, spent_pico)
+      units, pico = add(units, pico, reserved, reserved_pico)
+    end
+    if units > s[BUDGET] or (units == s[BUDGET] and pico > s[BUDGET_PICO]) then
+      return finish({ 0, 4, i, 0, 0, 0, -1 })
     end
   end
 end
 
-local lease = { sequences = sequences, tokens = need, second = second, cost = cost,
-  cost_pico = cost_pico, month = month, key = key, model = model }
 for i = 1, 4 do
   local s = list[i]
   charge(s, second, need, 1)
-  s.running = s.running + sequences
+  s[RUNNING] = s[RUNNING] + sequences
 end
-reserve(lease, list)
-hold(rid, record, lease, now_ms + tonumber(ARGV[3]))
-save()
-save_money()
-return { 1, need, second, now_ms, uses_of(list, month) }
+if funds and (cost > 0 or cost_pico > 0) then
+  for i = 2, 5 do
+    local spent, spent_pico, reserved, reserved_pico = 0, 0, 0, 0
+    if funds[i] then
+      spent, spent_pico, reserved, reserved_pico = struct.unpack(FUND, funds[i])
+    end
+    reserved, reserved_pico = add(reserved, reserved_pico, cost, cost_pico)
+    funds[i] = struct.pack(FUND, spent, spent_pico, reserved, reserved_pico)
+  end
+  redis.call('HSET', MONEY, month .. '@tenant', funds[2], month .. ARGV[3], funds[3],
+    month .. ARGV[4], funds[4], month .. ARGV[5], funds[5])
+end
+if found[2] then
+  redis.call('ZREM', LAPSED, rid)
+  redis.call('ZREM', FORGET, rid)
+end
+local lease = 'L' .. struct.pack(LEASE, 0, sequences, need, second, cost, cost_pico) .. ARGV[7]
+save_all(rid, lease, list)
+redis.call('ZADD', LEASES, now_ms + ttl_ms, rid)
+due(meta, now_ms + ttl_ms)
+return finish({ 1, need, second, now_ms })

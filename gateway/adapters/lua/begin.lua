@@ -8,16 +8,13 @@ redis.call('DEL', BOOK, LEASES, LAPSED, FORGET, RECENT)
 for i = 2, 4 do
   redis.call('ZADD', KEYS[i], NEVER, '@')
 end
-sequences_from, tokens_from, next_due = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(NEVER)
-kept_until = 0
--- Where the month's money is still there, nothing is held any more that it was reserved for.
+-- Where a month's money is still there, nothing is held any more that it was reserved for.
 local money = redis.call('HGETALL', MONEY)
 for i = 1, #money, 2 do
-  if string.find(money[i], '/', 1, true) then
-    local f = parse_fund(money[i], money[i + 1])
-    f.reserved, f.reserved_pico, f.changed = 0, 0, true
+  if string.find(money[i], '@', 1, true) then
+    local spent, spent_pico = struct.unpack(FUND, money[i + 1])
+    redis.call('HSET', MONEY, money[i], struct.pack(FUND, spent, spent_pico, 0, 0))
   end
 end
-save()
-save_money()
+close({ tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(NEVER), 0, #money > 0 and 1 or 0, true })
 return { 1 }

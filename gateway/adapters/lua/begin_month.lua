@@ -1,59 +1,62 @@
 -- Track a month's money from what live leases have reserved (admission_leases.begin_month). Takes
--- as long as there are leases: about a microsecond for each.
+-- as long as there are leases: a few microseconds for each that has a cost.
 -- ARGV: 1 now, 2 month
 -- Reply: {0}: begun less than BEGIN_AGAIN_MS ago; {1, now, request id held or lapsed…}
+local BEGIN_AGAIN_MS = 3000
 local AT_A_TIME = 500
+local MONEY_TTL_S = 6048000 -- 70 days: a month counts for 31 and the longest stream
 local month = ARGV[2]
-if not open({}, {}) then
-  return UNBORN
+local found, meta = open()
+if not found then
+  return meta
 end
-if reap() then
-  return AGAIN
-end
-local m = tracked(month)
-if m and math.abs(now_ms - m.at_ms) < BEGIN_AGAIN_MS then
-  save()
-  save_money()
+local begun_ms = tracked(month)
+if begun_ms and math.abs(now_ms - begun_ms) < BEGIN_AGAIN_MS then
+  close(meta)
   return { 0 }
 end
 
-local function month_before(text)
-  local year, number = string.match(text, '^(%d+)-(%d+)$')
-  if tonumber(number) > 1 then
-    return string.format('%s-%02d', year, number - 1)
-  end
-  return string.format('%04d-12', year - 1)
+local year, number = string.match(month, '^(%d+)-(%d+)$')
+local oldest_kept = string.format('%s-%02d', year, number - 1)
+if tonumber(number) == 1 then
+  oldest_kept = string.format('%04d-12', year - 1)
 end
-
-save()
-save_money()
-funds = {}
-local oldest_kept = month_before(month)
 for _, field in ipairs(redis.call('HKEYS', MONEY)) do
-  local of = string.sub(field, 1, #month)
+  local of = string.sub(field, 1, 7)
   if of < oldest_kept or of == month then
     redis.call('HDEL', MONEY, field)
   end
 end
-forget_recent(month)
+local recent = redis.call('HGETALL', RECENT)
+for i = 1, #recent, 2 do
+  if recent[i + 1] == month then
+    redis.call('HDEL', RECENT, recent[i])
+  end
+end
 redis.call('HSET', MONEY, month, struct.pack(MONTH, now_ms, 0))
 redis.call('EXPIRE', MONEY, MONEY_TTL_S)
-months[month] = { at_ms = now_ms, known = false }
+meta[TRACKED], meta[META_CHANGED] = 1, true
 
-local reply = { 1, now_ms }
+local reply, sums = { 1, now_ms }, {}
 for _, zset in ipairs({ LEASES, LAPSED }) do
-  local rids = redis.call('ZRANGEBYSCORE', zset, '(' .. string.format('%.0f', now_ms), '(' .. NEVER)
+  local rids = redis.call('ZRANGEBYSCORE', zset, '-inf', '(' .. NEVER)
   for first = 1, #rids, AT_A_TIME do
     local last = math.min(first + AT_A_TIME - 1, #rids)
-    local records = redis.call('HMGET', BOOK, unpack(rids, first, last))
-    for i, record in ipairs(records) do
-      local lease = parse_lease(record)
+    for i, record in ipairs(redis.call('HMGET', BOOK, unpack(rids, first, last))) do
       reply[#reply + 1] = rids[first + i - 1]
-      if zset == LEASES and lease.month == month then
-        reserve(lease, scopes_of(lease))
+      local lease = zset == LEASES and parse_lease(record)
+      if lease and lease.month == month and (lease.cost > 0 or lease.cost_pico > 0) then
+        for _, name in ipairs(lease.names) do
+          local sum = sums[name] or { 0, 0 }
+          sum[1], sum[2] = add(sum[1], sum[2], lease.cost, lease.cost_pico)
+          sums[name] = sum
+        end
       end
     end
   end
 end
-save_money()
+for name, sum in pairs(sums) do
+  redis.call('HSET', MONEY, month .. '@' .. name, struct.pack(FUND, 0, 0, sum[1], sum[2]))
+end
+close(meta)
 return reply

@@ -2,24 +2,23 @@
 -- ARGV: 1 now, 2 month, 3 when it was begun, then for each scope: name, units, pico
 -- Reply: {1}, or {0} where it was not begun then, is known already or was begun too long ago
 local month = ARGV[2]
-if not open({}, {}) then
-  return UNBORN
+local found, meta = open()
+if not found then
+  return meta
 end
-if reap() then
-  return AGAIN
+close(meta)
+local at_ms, is_known = tracked(month)
+if is_known or at_ms ~= tonumber(ARGV[3]) or now_ms - at_ms >= FINISH_WITHIN_MS then
+  return { 0 }
 end
-local m = tracked(month)
-local is_finished = is_open(m) and m.at_ms == tonumber(ARGV[3])
-if is_finished then
-  for i = 4, #ARGV, 3 do
-    local f = fund_of(month, ARGV[i])
-    f.spent, f.spent_pico =
-      add(f.spent, f.spent_pico, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
-    f.changed = true
+for i = 4, #ARGV, 3 do
+  change_fund(month, ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), 0, 0, false)
+end
+redis.call('HSET', MONEY, month, struct.pack(MONTH, at_ms, 1))
+local recent = redis.call('HGETALL', RECENT)
+for i = 1, #recent, 2 do
+  if recent[i + 1] == month then
+    redis.call('HDEL', RECENT, recent[i])
   end
-  redis.call('HSET', MONEY, month, struct.pack(MONTH, m.at_ms, 1))
-  forget_recent(month)
 end
-save()
-save_money()
-return { is_finished and 1 or 0 }
+return { 1 }

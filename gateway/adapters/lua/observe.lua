@@ -1,24 +1,30 @@
 -- Limits in force and use now (admission.observe); with no scope at all, only what time changes.
--- ARGV: 1 now, 2 month or empty, 3 limits of the scopes, then the scopes' names
--- Reply: {leases held, lapsed remembered, uses}
+-- ARGV: 1 now, 2 month or empty, 3 the scopes' LIMITS, then '@' scope for each
+-- Reply: {leases held, lapsed remembered, uses…} as of acquire.lua
 local month = ARGV[2]
-local names = {}
-for i = 4, #ARGV do
-  names[i - 3] = ARGV[i]
+local found, meta = open(unpack(ARGV, 4))
+if not found then
+  return meta
 end
-if not open(names, {}) then
-  return UNBORN
+local uses, money, limits, is_newer, is_known = {}, {}, {}, false, false
+if meta[TRACKED] == 1 and month ~= '' then
+  local record = redis.call('HGET', MONEY, month)
+  if record then
+    local _, known = struct.unpack(MONTH, record)
+    is_known = known == 1
+  end
 end
-if reap() then
-  return AGAIN
+for i = 1, #ARGV - 3 do
+  local field, s = ARGV[i + 3], parse(found[i + 1])
+  is_newer = offer(s, ARGV[3], i * LIMITS_SIZE - 47) or is_newer
+  advance(s)
+  save(field, s, meta)
+  uses[i] = struct.pack('<dddd', s[RUNNING], s[TOKENS], s[REQUESTS], reset_ms(s))
+  limits[i] = string.sub(packed(s), 1, LIMITS_SIZE)
+  if is_known then
+    money[i] = redis.call('HGET', MONEY, month .. field) or struct.pack(FUND, 0, 0, 0, 0)
+  end
 end
-local list = {}
-for i, name in ipairs(names) do
-  list[i] = scope_of(name)
-  offer(list[i], string.sub(ARGV[3], (i - 1) * LIMITS_SIZE + 1, i * LIMITS_SIZE))
-  advance(list[i])
-end
-open_month(month, names)
-save()
-save_money()
-return { redis.call('ZCARD', LEASES) - 1, redis.call('ZCARD', LAPSED) - 1, uses_of(list, month) }
+close(meta)
+return { redis.call('ZCARD', LEASES) - 1, redis.call('ZCARD', LAPSED) - 1, table.concat(uses),
+  table.concat(money), is_newer and table.concat(limits) or '' }

@@ -4,61 +4,56 @@
 --       remembers it, whether it is carried (1 or 0)
 -- Reply: {renewed, resumed, recreated, over, now}
 local expires_ms = now_ms + tonumber(ARGV[2])
-local renewed, resumed, recreated, over = 0, 0, 0, 0
+local reply = { 0, 0, 0, 0, now_ms }
+local RENEWED = 1
+local RESUMED = 2
+local RECREATED = 3
+local OVER = 4
 local rids = {}
 for i = 3, #ARGV, 3 do
   rids[#rids + 1] = ARGV[i]
 end
-local records = open({}, rids)
-if not records then
-  return UNBORN
+local found, meta = open(unpack(rids))
+if not found then
+  return meta
 end
-if reap() then
-  return AGAIN
-end
+local held = {}
 for i, rid in ipairs(rids) do
-  local record = written[rid] or records[i]
+  local record = found[i + 1]
   local state = state_of(record)
   local is_due = ARGV[i * 3 + 2] == '1'
   if state == 'S' then
-    over = over + 1
+    reply[OVER] = reply[OVER] + 1
   else
-    local lease
-    if state then
-      lease = parse_lease(record)
-    else
-      lease = parse_lease(ARGV[i * 3 + 1])
-      is_due = is_due or (lease.second + CELLS) * 1000 > now_ms
-      lease.second = 0
-    end
-    if state ~= 'L' then
+    held[#held + 1], held[#held + 2] = expires_ms, rid
+    if state ~= 'L' or is_due then
+      local lease = parse_lease(state and record or ARGV[i * 3 + 1])
       local list = scopes_of(lease)
-      for _, s in ipairs(list) do
-        s.running = s.running + lease.sequences
-        touch(s)
+      if not state then
+        is_due = is_due or (lease.second + WINDOW_S) * 1000 > now_ms
+        lease.second = 0
       end
-      reserve(lease, list)
-    end
-    if is_due then
-      charge_anew(lease, scopes_of(lease))
-    end
-    if state == 'L' then
-      renewed = renewed + 1
-      redis.call('ZADD', LEASES, expires_ms, rid)
-      due_at(expires_ms)
+      if state ~= 'L' then
+        run(lease, list, 1)
+        reserve(lease, false)
+      end
       if is_due then
-        written[rid] = pack_lease('L', lease, 0)
+        lease.second = charge_anew(list, lease.second, lease.tokens)
       end
-    else
-      if state == 'P' then
-        resumed = resumed + 1
-      else
-        recreated = recreated + 1
+      redis.call('HSET', BOOK, rid, pack_lease('L', 0, lease))
+      if record and state ~= 'L' then
+        redis.call('ZREM', LAPSED, rid)
+        redis.call('ZREM', FORGET, rid)
       end
-      hold(rid, record, lease, expires_ms)
     end
+    local how = state == 'L' and RENEWED or state and RESUMED or RECREATED
+    reply[how] = reply[how] + 1
   end
 end
-save()
-save_money()
-return { renewed, resumed, recreated, over, now_ms }
+if #held > 0 then
+  redis.call('ZADD', LEASES, unpack(held))
+  due(meta, expires_ms)
+end
+save_shelf(meta)
+close(meta)
+return reply

@@ -1,20 +1,16 @@
 -- Requests whose money the store accounts for itself (admission_leases.unsettled_or_recent).
 -- ARGV: 1 now
 -- Reply: {1, request id…}
-if not open({}, {}) then
-  return UNBORN
+local found, meta = open()
+if not found then
+  return meta
 end
-if reap() then
-  return AGAIN
-end
-save()
-save_money()
+close(meta)
 local reply = redis.call('HKEYS', RECENT)
 table.insert(reply, 1, 1)
 for _, zset in ipairs({ LEASES, LAPSED }) do
-  local rids = redis.call('ZRANGEBYSCORE', zset, '(' .. string.format('%.0f', now_ms), '(' .. NEVER)
-  for i = 1, #rids do
-    reply[#reply + 1] = rids[i]
+  for _, rid in ipairs(redis.call('ZRANGEBYSCORE', zset, '-inf', '(' .. NEVER)) do
+    reply[#reply + 1] = rid
   end
 end
 return reply
