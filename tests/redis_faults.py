@@ -221,7 +221,8 @@ class Stream:
 
     def leave(self) -> None:
         """Go before it has ended: what it has not used of its reservation is left."""
-        self._connection.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._done.result(10)
 
     def begun(self) -> None:

@@ -97,7 +97,8 @@ class HeldLeases:
                 holding.unheard += 1
             asked_us = self._clock.monotonic_us()
             renewed = await self._watch.ask(lambda: self._ledger.renew(tenant_id, leases))
-            _confirm(holdings, leases, renewed, asked_us)
+            took_ms = (self._clock.monotonic_us() - asked_us) // 1000 + 1
+            _confirm(holdings, leases, renewed, asked_us, took_ms)
             retaken = renewed.resumed + renewed.recreated
             if retaken:
                 self._unsure.add(tenant_id)
@@ -137,17 +138,22 @@ class HeldLeases:
 
 
 def _confirm(
-    holdings: Sequence[Holding], sent: Sequence[HeldLease], renewed: Renewed, asked_us: int
+    holdings: Sequence[Holding],
+    sent: Sequence[HeldLease],
+    renewed: Renewed,
+    asked_us: int,
+    took_ms: int,
 ) -> None:
     """Remember that the store counts these leases, and until when.
 
     It does not say which of them were over or lost: then none is held to be confirmed, or known.
+    The time that it says is that of the first; the last was renewed `took_ms` later at most.
     """
     if renewed.over:
         return
     for holding, lease in zip(holdings, sent, strict=True):
         holding.unheard -= 1
-        holding.confirmed_ms, holding.asked_us = renewed.now_ms, asked_us
+        holding.confirmed_ms, holding.asked_us = renewed.now_ms + took_ms, asked_us
         holding.is_lost |= renewed.recreated > 0
         if lease.carried:
             holding.lease = replace(lease, carried=False, second=renewed.now_ms // 1000)
