@@ -10,8 +10,10 @@ gateway of a new installation writes 0: no mark is there, and Postgres has never
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import ParamSpec, TypeVar
 
 from redis.crc import key_slot
 from redis.exceptions import RedisError
@@ -30,7 +32,10 @@ KEEP_S = 5.0
 SAMPLE_STEP = 64
 """Of a cluster's slots every so many'th is looked at: shards are larger."""
 _AT_ONCE = 64
+_ATTEMPTS = 5
 _FAILURES = (RedisError, SQLAlchemyError, OSError, TimeoutError)
+Arguments = ParamSpec("Arguments")
+Reply = TypeVar("Reply")
 _log = logging.getLogger(__name__)
 
 # KEYS 1 the mark; ARGV 1 what to write where it is missing, or empty for the present time.
@@ -113,7 +118,8 @@ class Births:
         if await self._has_history():
             return False
         for names in _chunks(self._marks()):
-            if any(value is not None for value in await self._redis.mget(names)):
+            values = await _patiently(self._redis.mget, names)
+            if any(value is not None for value in values):
                 return False
         return True
 
@@ -122,13 +128,14 @@ class Births:
         written = 0
         argument = "" if value is None else str(value)
         for names in _chunks(marks):
-            replies = await asyncio.gather(
-                *(self._read_or_write([name], [argument]) for name in names)
-            )
-            written += sum(fresh for _, fresh in replies)
+            written += await _patiently(self._write, names, argument)
         if written and value is None:
             _log.warning("Redis came back empty: %d of its marks of birth were gone", written)
         return written
+
+    async def _write(self, names: Sequence[str], argument: str) -> int:
+        replies = await asyncio.gather(*(self._read_or_write([name], [argument]) for name in names))
+        return sum(fresh for _, fresh in replies)
 
     def _marks(self, step: int = 1) -> Sequence[str]:
         if self._redis.kind is not Kind.CLUSTER:
@@ -151,6 +158,16 @@ def history_in(engine: AsyncEngine) -> Callable[[], Awaitable[bool]]:
             return bool(await db.scalar(select(usage | journals)))
 
     return has_history
+
+
+async def _patiently(
+    call: Callable[Arguments, Awaitable[Reply]], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Reply:
+    """The reply of what may be repeated: of thousands of calls one may well be late."""
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(TimeoutError):
+            return await call(*args, **kwargs)
+    return await call(*args, **kwargs)
 
 
 def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:

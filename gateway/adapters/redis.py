@@ -180,7 +180,7 @@ def connect_redis(url: str, *, timeout_ms: int) -> RedisClient:
         def pipe_to(host: str, port: int) -> Pipe:
             return Pipe(_always(Place(host, port)), address.login, timeout_s=timeout_s)
 
-        return RedisClient(address.kind, ClusterRoute(address.nodes, pipe_to))
+        return RedisClient(address.kind, ClusterRoute(address.nodes, pipe_to, timeout_s=timeout_s))
     if address.kind is Kind.SENTINEL:
         find = _ask_sentinels(address, timeout_s)
         pipe = Pipe(find, address.login, timeout_s=timeout_s, primary_only=True)

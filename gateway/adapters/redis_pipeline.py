@@ -98,18 +98,21 @@ class Pipe:
         """
         loop = asyncio.get_running_loop()
         link = self._link
-        if link is None or link.lost.done():
+        if link is not None and link.lost.done():
+            link = None
+        if link is None:
             if self._failure is not None or self._closed:
                 raise self._away()
             if self._task is None:
                 self._task = loop.create_task(self._keep())
-        if self.in_flight >= self._in_flight_max:
+        waits = len(self._backlog) if link is None else link.in_flight
+        if waits >= self._in_flight_max:
             raise RedisConnectionError("too many calls to Redis wait for their reply")
         command = packed(arguments)
         future: asyncio.Future[Any] = loop.create_future()
         deadline = loop.time() + self._timeout_s
         waiting = (future, loop.call_at(deadline, self._expire, future, deadline))
-        if link is None or link.lost.done():
+        if link is None:
             self._backlog.append((command, waiting))
         else:
             link.send(command, waiting)

@@ -67,8 +67,11 @@ class OneServer:
 class ClusterRoute:
     """A Redis Cluster: one pipe for each primary."""
 
-    def __init__(self, seeds: Sequence[Node], pipe_to: Callable[[str, int], Pipe]) -> None:
+    def __init__(
+        self, seeds: Sequence[Node], pipe_to: Callable[[str, int], Pipe], *, timeout_s: float
+    ) -> None:
         self._seeds = tuple(seeds)
+        self._timeout_s = timeout_s
         self._pipe_to = pipe_to
         self._pipes: dict[Node, Pipe] = {}
         self._owners: list[Node | None] = [None] * SLOTS
@@ -138,7 +141,9 @@ class ClusterRoute:
         if self._learning is None:
             self._learning = asyncio.create_task(self._ask_around())
         # Shielded: one caller that is cancelled must not end what others wait for.
-        if not await asyncio.shield(self._learning):
+        async with asyncio.timeout(self._timeout_s):
+            learnt = await asyncio.shield(self._learning)
+        if not learnt:
             raise RedisConnectionError("no node of the cluster tells its map")
 
     async def _ask_around(self) -> bool:

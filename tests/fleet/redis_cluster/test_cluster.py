@@ -12,12 +12,13 @@ from gateway.adapters.births import Births
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.redis import RedisClient, slot_tags
 from gateway.adapters.redis_url import Kind
-from gateway.domain.admission import Settled
+from gateway.domain.decisions import Demand, Granted, Paused, Settled
 from gateway.preflight import Status
 from gateway.preflight_redis import check_redis
 from gateway.serving.ports import LedgerUnavailable
 
 MOVED_CALLS = 300
+TTL_MS = 10_000
 
 
 async def virgin() -> bool:
@@ -29,7 +30,7 @@ async def with_a_past() -> bool:
 
 
 async def a_ledger(client: RedisClient) -> RedisLedger:
-    return RedisLedger(client, ttl_ms=10_000, timeout_ms=1000)
+    return RedisLedger(client, ttl_ms=TTL_MS, timeout_ms=1000)
 
 
 async def test_r13_every_scope_of_a_tenant_lies_in_one_slot(
@@ -51,10 +52,8 @@ async def test_r13_every_scope_of_a_tenant_lies_in_one_slot(
         assert [(use.sequences, use.tokens) for use in uses] == [(1, 15)] * 4
     await ledger.mark_active(tenants, now_ms=1)
     assert sorted(await ledger.active_tenants(10)) == sorted(tenants)
-    keys = [
-        key for server in cluster.primaries for key in server.ask("KEYS", f"weir:{{{tenants[0]}}}*")
-    ]
-    assert len(keys) >= 6
+    held = [server.ask("KEYS", f"weir:{{{tenants[0]}}}:*") for server in cluster.primaries]
+    assert [len(keys) > 0 for keys in held] == [True, False, False]
 
 
 async def test_no_limit_is_passed_on_any_shard(cluster: Cluster, client: RedisClient) -> None:
@@ -162,6 +161,15 @@ async def test_a_shard_that_comes_back_empty_is_dated(
     assert seconds * 1000 <= born_ms <= (seconds + 30) * 1000
     assert await births.born_ms(tenants[1]) == born_ms
     assert [await births.born_ms(tenant) for tenant in (tenants[0], tenants[2])] == [0, 0]
+    ledger = RedisLedger(client, ttl_ms=TTL_MS, timeout_ms=1000, births=births)
+    demand = Demand("0" * 32, 1, 10, 10)
+    answers = [
+        await ledger.acquire(tenant, "k", "m", demand, limits(max_sequences=1))
+        for tenant in tenants
+    ]
+    assert [isinstance(answer, Granted) for answer in answers] == [True, False, True]
+    assert isinstance(answers[1], Paused)
+    assert answers[1].until_ms == born_ms + TTL_MS
 
 
 async def born(births: Births, tenant: str) -> int:

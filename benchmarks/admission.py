@@ -1,0 +1,360 @@
+"""What admission costs: the server's core a decision, pairs of acquire and settle through one
+adapter, how the cost grows with tenants and leases, and the memory that each takes.
+
+`PYTHONPATH=. python benchmarks/admission.py [--only server,pairs,growth,memory] [--quick]` prints
+tables. Every figure is the median of interleaved rounds on an embedded Valkey; CPU time first, as
+a busy machine changes it least. GET and a script that does nothing are measured beside, in the
+same rounds.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import click
+import uvloop
+from redis.asyncio import BlockingConnectionPool, Redis
+
+from backend.embedded import DataDir, EmbeddedValkey, running
+from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.domain.admission import Demand, Granted, Refused
+from gateway.domain.scopes import ScopeLimits
+from gateway.serving.ports import HeldLease
+
+TTL_MS = 3_600_000
+TIMEOUT_MS = 5_000
+ROUNDS = 3
+TOGETHER = 64
+"""Calls in flight where the server's own cost is measured: enough to keep it busy."""
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+KEY, MODEL = "key_0123456789", "llama-3.3-70b-instruct"
+NAMES = ("tenant", f"key:{KEY}", f"model:{MODEL}", f"key:{KEY}/model:{MODEL}")
+WIDE = tuple(ScopeLimits(name, 1, 10**6, 10**9, 10**6) for name in NAMES)
+SHUT = tuple(ScopeLimits(name, 1, 1, 10**9, 10**6) for name in NAMES)
+SIZES = (10, 1_000, 100_000)
+
+
+class Cost(NamedTuple):
+    """Of one kind of call."""
+
+    server_us: float
+    """CPU time of the server's process."""
+    command_us: float
+    """Within the command, as `INFO commandstats` has it."""
+    client_us: float
+    """CPU time of this process."""
+    calls_per_s: float
+
+
+@dataclass
+class Bench:
+    """A server, and one adapter to it."""
+
+    server_pid: int
+    url: str
+    redis: RedisClient
+    ledger: RedisLedger
+
+    def server_cpu_s(self) -> float:
+        """User and system time of the server so far."""
+        fields = Path(f"/proc/{self.server_pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_S
+
+    async def used_memory(self) -> int:
+        """Bytes, as the server counts them."""
+        return int((await self.redis.info())[0]["used_memory"])
+
+    async def cost(self, call: Callable[[int], Awaitable[object]], count: int) -> Cost:
+        """`count` calls, TOGETHER at a time."""
+        numbers = iter(range(count))
+
+        async def caller() -> None:
+            for number in numbers:
+                await call(number)
+
+        before = await self._commands()
+        server_s, client_s, began = self.server_cpu_s(), time.process_time(), time.perf_counter()
+        await asyncio.gather(*(caller() for _ in range(TOGETHER)))
+        took_s = time.perf_counter() - began
+        client_s, server_s = time.process_time() - client_s, self.server_cpu_s() - server_s
+        after = await self._commands()
+        calls, usec = after[0] - before[0], after[1] - before[1]
+        return Cost(
+            server_s / count * 1e6, usec / max(1, calls), client_s / count * 1e6, count / took_s
+        )
+
+    async def _commands(self) -> tuple[int, int]:
+        """Calls of EVALSHA so far, and microseconds spent in them."""
+        line = (await self.redis.info(section="commandstats"))[0].get("cmdstat_evalsha", "")
+        values = dict(part.split("=") for part in line.split(",") if part)
+        return int(values.get("calls", 0)), int(values.get("usec", 0))
+
+    async def acquire(self, tenant: str, scopes: tuple[ScopeLimits, ...] = WIDE) -> HeldLease:
+        """A lease. Fails where it is refused."""
+        request_id = uuid4().hex
+        reply = await self.ledger.acquire(
+            tenant, KEY, MODEL, Demand(request_id, 1, 1400, 900), scopes
+        )
+        assert isinstance(reply, Granted)  # noqa: S101 - else the figures mean something else
+        return HeldLease(
+            request_id=request_id,
+            tenant_id=tenant,
+            key_id=KEY,
+            model=MODEL,
+            sequences=1,
+            reserved_tokens=reply.reserved_tokens,
+            second=reply.second,
+            scope_names=NAMES,
+        )
+
+    async def settle(self, lease: HeldLease) -> None:
+        """Less than was reserved, as is usual."""
+        await self.ledger.settle(lease, actual_tokens=1180, ran=True)
+
+    async def pair(self, tenant: str) -> None:
+        """One request's two calls."""
+        await self.settle(await self.acquire(tenant))
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[int, str]]:
+    """A fresh Valkey: its process and its URL."""
+    data_dir = DataDir.open(folder)
+    valkey = EmbeddedValkey(data_dir)
+    try:
+        with running(valkey) as process:
+            yield process.pid, valkey.url
+    finally:
+        data_dir.close()
+
+
+async def with_bench(work: Callable[[Bench], Awaitable[None]]) -> None:
+    """Do it on a server of its own."""
+    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as (pid, url):
+        redis = connect_redis(url, timeout_ms=TIMEOUT_MS)
+        try:
+            ledger = RedisLedger(redis, ttl_ms=TTL_MS, timeout_ms=TIMEOUT_MS)
+            await work(Bench(pid, url, redis, ledger))
+        finally:
+            await redis.aclose()
+
+
+def show(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """One Markdown table."""
+    click.echo(f"\n{title}\n\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
+    for row in rows:
+        click.echo(f"| {' | '.join(row)} |")
+
+
+async def measure_server(bench: Bench, count: int) -> None:
+    """CPU of the server for each kind of call, 1,000 tenants with a lease each."""
+    tenants = [f"t{n}" for n in range(1_000)]
+    for tenant in tenants:
+        await bench.acquire(tenant)
+    full = await bench.acquire("full")
+    nothing = bench.redis.register_script("return 1")
+    pool = BlockingConnectionPool.from_url(bench.url, max_connections=TOGETHER)
+    plain = Redis(connection_pool=pool)
+    plain_nothing = plain.register_script("return 1")
+    leases: list[HeldLease] = []
+
+    async def acquire(number: int) -> None:
+        leases.append(await bench.acquire(tenants[number % len(tenants)]))
+
+    async def settle(_: int) -> None:
+        await bench.settle(leases.pop())
+
+    async def refused(_: int) -> None:
+        demand = Demand(uuid4().hex, 1, 1400, 900)
+        reply = await bench.ledger.acquire("full", KEY, MODEL, demand, SHUT)
+        assert isinstance(reply, Refused)  # noqa: S101 - as above
+
+    async def renew(_: int) -> None:
+        await bench.ledger.renew("full", [full])
+
+    kinds: dict[str, Callable[[int], Awaitable[object]]] = {
+        "a script that does nothing": lambda _: nothing(["k"], []),
+        "the same by redis-py, a pool": lambda _: plain_nothing(["k"], []),
+        "GET": lambda _: bench.redis.get("k"),
+        "acquire, granted": acquire,
+        "settle": settle,
+        "acquire, refused": refused,
+        "renew, one lease": renew,
+        "observe": lambda n: bench.ledger.observe(tenants[n % len(tenants)], WIDE),
+    }
+    rounds: dict[str, list[Cost]] = {name: [] for name in kinds}
+    for _ in range(ROUNDS):
+        for name, call in kinds.items():
+            rounds[name].append(await bench.cost(call, count))
+    await plain.aclose()
+    await pool.aclose()
+    rows = []
+    for name, costs in rounds.items():
+        middle = sorted(costs)[len(costs) // 2]
+        rows.append(
+            (name, f"{middle.server_us:.1f}", f"{middle.command_us:.1f}",
+             f"{1e6 / max(middle.server_us, 0.1):,.0f}", f"{middle.client_us:.1f}",
+             f"{middle.calls_per_s:,.0f}")
+        )  # fmt: skip
+    show(
+        "What a call costs",
+        ("call", "server CPU µs", "of it in the command µs", "calls/s of the server's core",
+         "adapter CPU µs", f"calls/s with {TOGETHER} in flight"),
+        rows,
+    )  # fmt: skip
+
+
+async def measure_pairs(bench: Bench, seconds: float) -> None:
+    """Pairs through one adapter: as fast as they go, and at a rate that is offered."""
+    tenants = [f"t{n}" for n in range(100)]
+    rows = [
+        ("closed", f"{callers}", *await _closed(bench, tenants, callers, seconds))
+        for callers in (1, 16, 64)
+    ]
+    rows += [
+        ("open", f"{rate:,}/s", *await _open(bench, tenants, rate, seconds))
+        for rate in (2_000, 4_000, 6_000, 8_000)
+    ]
+    show(
+        "Acquire-and-settle pairs through one adapter",
+        ("loop", "callers or offered", "pairs/s", "p50 ms", "p99 ms", "adapter CPU µs a pair",
+         "server CPU µs a pair"),
+        rows,
+    )  # fmt: skip
+
+
+async def _closed(
+    bench: Bench, tenants: list[str], callers: int, seconds: float
+) -> tuple[str, ...]:
+    took: list[float] = []
+    until = time.perf_counter() + seconds
+
+    async def caller(number: int) -> None:
+        while (began := time.perf_counter()) < until:
+            await bench.pair(tenants[number % len(tenants)])
+            took.append(time.perf_counter() - began)
+
+    return await _timed(bench, took, asyncio.gather(*(caller(n) for n in range(callers))))
+
+
+async def _open(bench: Bench, tenants: list[str], rate: int, seconds: float) -> tuple[str, ...]:
+    """Poisson arrivals; a pair's time counts from when it should have begun."""
+    took: list[float] = []
+    seeded = random.Random(5)  # noqa: S311 - arrivals
+
+    async def one(due: float, tenant: str) -> None:
+        await bench.pair(tenant)
+        took.append(time.perf_counter() - due)
+
+    async def arrivals() -> None:
+        due = time.perf_counter()
+        until = due + seconds
+        running: set[asyncio.Task[None]] = set()
+        while due < until:
+            due += seeded.expovariate(rate)
+            if (wait := due - time.perf_counter()) > 0:
+                await asyncio.sleep(wait)
+            task = asyncio.create_task(one(due, seeded.choice(tenants)))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        await asyncio.gather(*running)
+
+    return await _timed(bench, took, arrivals())
+
+
+async def _timed(bench: Bench, took: list[float], work: Awaitable[object]) -> tuple[str, ...]:
+    server_s, client_s, began = bench.server_cpu_s(), time.process_time(), time.perf_counter()
+    await work
+    passed = time.perf_counter() - began
+    client_s, server_s = time.process_time() - client_s, bench.server_cpu_s() - server_s
+    cuts = statistics.quantiles(took, n=100)
+    return (
+        f"{len(took) / passed:,.0f}", f"{cuts[49] * 1000:.2f}", f"{cuts[98] * 1000:.2f}",
+        f"{client_s / len(took) * 1e6:.0f}", f"{server_s / len(took) * 1e6:.0f}",
+    )  # fmt: skip
+
+
+async def fill(bench: Bench, tenants: Callable[[int], str], first: int, last: int) -> None:
+    """Leases that stay."""
+    numbers = iter(range(first, last))
+
+    async def caller() -> None:
+        for number in numbers:
+            await bench.acquire(tenants(number))
+
+    await asyncio.gather(*(caller() for _ in range(TOGETHER)))
+
+
+async def measure_growth(count: int, sizes: tuple[int, ...]) -> None:
+    """A pair's cost with so many tenants, or so many leases of one; and the bytes of each."""
+    rows: list[tuple[str, ...]] = []
+    for name, share in (("tenants with a lease each", 1), ("leases of one tenant", sizes[-1])):
+
+        async def grow(bench: Bench, name: str = name, share: int = share) -> None:
+            rows.extend([row async for row in _grown(bench, name, share, count, sizes)])
+
+        await with_bench(grow)
+    show(
+        "A pair's cost as the store grows",
+        ("what there is", "how many", "server CPU µs a pair", "of it in the two scripts µs",
+         "bytes each"),
+        rows,
+    )  # fmt: skip
+
+
+async def _grown(
+    bench: Bench, name: str, share: int, count: int, sizes: tuple[int, ...]
+) -> AsyncIterator[tuple[str, ...]]:
+    """A row for each size; `share` leases have a tenant together."""
+    await bench.pair("warm")
+    empty, have = await bench.used_memory(), 0
+    picked = random.Random(3)  # noqa: S311 - which tenants
+    for size in sizes:
+        await fill(bench, lambda number: f"t{number // share}", have, size)
+        have = size
+        held = await bench.used_memory() - empty
+        some = [f"t{picked.randrange(size) // share}" for _ in range(count)]
+        costs = [
+            await bench.cost(lambda n, some=some: bench.pair(some[n]), count)  # type: ignore[misc]
+            for _ in range(ROUNDS)
+        ]
+        middle = sorted(costs)[ROUNDS // 2]
+        yield (
+            name, f"{size:,}", f"{middle.server_us:.1f}", f"{2 * middle.command_us:.1f}",
+            f"{held / size:,.0f}",
+        )  # fmt: skip
+
+
+async def run(only: set[str], quick: bool) -> None:
+    """All that was asked for."""
+    calls = 2_000 if quick else 20_000
+    if "server" in only:
+        await with_bench(lambda bench: measure_server(bench, calls))
+    if "pairs" in only:
+        await with_bench(lambda bench: measure_pairs(bench, 0.5 if quick else 5.0))
+    if "growth" in only:
+        await measure_growth(calls // 2, SIZES[:2] if quick else SIZES)
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="server,pairs,growth", help="Which tables.")
+    parser.add_argument("--quick", action="store_true", help="To see that it runs.")
+    arguments = parser.parse_args()
+    uvloop.run(run(set(arguments.only.split(",")), arguments.quick))
+
+
+if __name__ == "__main__":
+    main()
