@@ -1,4 +1,6 @@
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from memory_ports import (
@@ -11,7 +13,7 @@ from memory_ports import (
 )
 from tenant_examples import a_worker
 
-from gateway.serving.condition import Watch
+from gateway.serving.condition import WORDS, Watch
 from gateway.serving.leases import Leases
 from gateway.serving.store_watch import StoreState
 
@@ -91,3 +93,12 @@ def test_a_model_that_nobody_serves_is_named() -> None:
     parts.directory.all_models.append(type(parts.directory.all_models[0])(
         id="lonely", context_tokens=1, max_output_tokens=1))  # fmt: skip
     assert parts.words == ((), ("workers",))
+
+
+def test_every_word_has_a_row_in_the_architecture() -> None:
+    """Who reads a word on /readyz finds what it means."""
+    page = Path(__file__).resolve().parents[4] / "docs" / "architecture.md"
+    table = page.read_text().partition("## Degraded")[2].partition("\n## ")[0]
+    rows = [line.split("|")[4] for line in table.splitlines() if line.count("|") > 4]
+    shown = {word for row in rows for word in re.findall(r"`([a-z_]+)`", row)}
+    assert shown == {*WORDS, "draining"}
