@@ -5,7 +5,8 @@ tenant's. Refused are:
 
 - a budget that is no amount of the tenant's currency, or that reaches a model without a price in
   it: what a request may cost would not be known, and nothing could be refused for it. It reaches
-  every model for a tenant, those that the key may use for a key, the one for a model;
+  every model for a tenant, those that the key may use for a key, the one for a model; there must
+  be one;
 - limits of a model that does not exist, or that the key may not use: no request ever meets them,
   and whoever wrote them believes in something that is not so.
 
@@ -126,6 +127,8 @@ def _check_budget(where: str, budget: str, models: Collection[str], reach: Reach
         parse_amount(budget, reach.currency)
     except InvalidAmount as error:
         raise Unprocessable(f"{where}: {error}", param=where) from error
+    if not models:
+        raise Unprocessable(f"{where}: there is no model that it could be for", param=where)
     for model_id in models:
         if reach.prices.price_at(model_id, SELF, reach.currency, reach.now_ms) is None:
             raise Unprocessable(

@@ -78,12 +78,27 @@ def test_limit_set_changes_only_what_is_named(weir: Weir) -> None:
     changed = weir.json("limit", "set", "acme", "--max-sequences", "none", "--weight", "3")
     assert (changed["max_sequences"], changed["tpm"], changed["weight"]) == (None, 1000, 3)
     narrowed = weir.json("limit", "set", "acme", "--model", "m", "--tpm", "10")
-    assert narrowed["models"] == {"m": {"max_sequences": None, "tpm": 10, "rpm": None}}
+    assert narrowed["models"]["m"]["tpm"] == 10
+    assert {name for name, value in narrowed["models"]["m"].items() if value is not None} == {"tpm"}
     assert weir.json("limit", "show", "acme") == narrowed
     key_id = weir.json("key", "create", "acme", "--name", "k")["id"]
     assert weir.json("limit", "set", "--key", key_id, "--rpm", "0")["rpm"] == 0
     assert weir.json("limit", "show", "--key", key_id)["rpm"] == 0
     assert weir.json("limit", "show", "acme") == narrowed
+
+
+def test_a_budget_is_a_text_of_digits(weir: Weir) -> None:
+    """R14: "500" is as good as "500.00", and either stays as it is; `none` takes it away (B04)."""
+    weir.ok("tenant", "create", "acme")
+    weir.ok(*MODEL)
+    weir.ok("price", "set", "m", "--input", "0.40", "--output", "1.60")
+    for amount in ("500", "500.00", "0"):
+        changed = weir.json("limit", "set", "acme", "--monthly-budget", amount)
+        assert changed["monthly_budget"] == amount
+    narrowed = weir.json("limit", "set", "acme", "--model", "m", "--monthly-budget", "5")
+    assert narrowed["models"]["m"]["monthly_budget"] == "5"
+    assert "monthly_budget" in weir.refused("limit", "set", "acme", "--monthly-budget", "5.001")
+    assert weir.json("limit", "set", "acme", "--monthly-budget", "none")["monthly_budget"] is None
 
 
 def test_limits_that_cannot_be_are_one_line(weir: Weir) -> None:

@@ -21,6 +21,14 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+NARROWED: dict[str, Any] = dict.fromkeys(
+    (
+        *("max_sequences", "tpm", "rpm"),
+        *("monthly_budget", "max_prompt_tokens", "max_output_tokens"),
+    )
+)
+
+
 async def test_a_tenant_is_created_changed_and_listed(api: AdminApi) -> None:
     """201 with what is stored; PATCH changes what it names."""
     created = await api.call(
@@ -72,7 +80,7 @@ async def test_put_limits_answers_with_what_is_stored(api: AdminApi) -> None:
         **DEFAULTS,
         "max_sequences": 1,
         "max_queued": 0,
-        "models": {"m": {"max_sequences": None, "tpm": 5, "rpm": None}},
+        "models": {"m": {**NARROWED, "tpm": 5}},
     }
     assert await api.json("GET", "/tenants/acme/limits") == stored
     assert await api.json("PUT", "/tenants/acme/limits", stored) == stored
@@ -109,6 +117,31 @@ async def test_limits_that_cannot_be_enforced_are_422(
         assert refused.json()["param"] == param
         assert param in refused.json()["detail"]
     assert await api.json("GET", "/tenants/acme/limits") == {**DEFAULTS, "tpm": 9}
+
+
+async def test_b04_b27_a_budget_is_set_read_and_taken_away(api: AdminApi) -> None:
+    """B27: refused without a price in the tenant's currency; R14: read back as it was written; B04:
+    null takes it away, and so does a PUT that does not name it."""
+    budget = {"monthly_budget": "500.00", "models": {"m": {"monthly_budget": "0.5"}}}
+    refused = await api.call("PUT", "/tenants/acme/limits", budget)
+    assert (refused.status_code, refused.json()["param"]) == (422, "monthly_budget")
+    assert "m has no price in USD" in refused.json()["detail"]
+    price = {"model": "m", "input": "0.40", "output": "1.60"}
+    await api.call("POST", "/prices", price, below="/billing/v1")
+    for path in ("/tenants/acme/limits", await a_key(api)):
+        stored = await api.json("PUT", path, budget)
+        assert stored["monthly_budget"] == "500.00"
+        assert stored["models"] == {"m": {**NARROWED, "monthly_budget": "0.5"}}
+        assert await api.json("GET", path) == stored
+        gone = await api.json("PUT", path, {**budget, "monthly_budget": None})
+        assert gone == {**stored, "monthly_budget": None}
+        assert (await api.json("PUT", path, {}))["models"] == {}
+
+
+async def a_key(api: AdminApi) -> str:
+    """The path of a new key's limits."""
+    key = await api.json("POST", "/tenants/acme/keys", {"name": "k", "class": "batch"})
+    return f"/keys/{key['id']}/limits"
 
 
 async def test_a_keys_limits_leave_the_data_policy_to_its_tenant(api: AdminApi) -> None:

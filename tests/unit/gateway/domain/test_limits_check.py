@@ -205,7 +205,14 @@ def test_b27_only_what_a_budget_reaches_needs_a_price() -> None:
     reach = priced(a_price("m"))
     assert limits_from({"models": {"m": {"monthly_budget": "5"}}}, reach).models
     assert limits_from({"monthly_budget": "5"}, replace(reach, allowed_models=["m"]))
-    assert limits_from({"monthly_budget": "5"}, Reach([]))
+
+
+@pytest.mark.parametrize("reach", [Reach([]), replace(REACH, allowed_models=["gone"])])
+def test_b27_a_budget_for_no_model_is_refused(reach: Reach) -> None:
+    """A deployment without models has no prices either."""
+    with pytest.raises(Unprocessable, match="no model that it could be for") as refused:
+        limits_from({"monthly_budget": "5.00"}, reach)
+    assert refused.value.param == "monthly_budget"
 
 
 def test_a_model_that_the_key_may_not_use_has_no_limits() -> None:

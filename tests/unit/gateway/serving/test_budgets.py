@@ -1,74 +1,22 @@
 """Monthly budgets on the straight line: what is reserved, refused, spent and shown."""
 
 import asyncio
-import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import engine_events as events
 import pytest
-from hosted_examples import a_provider
-from hosted_gateway import REFUSED
-from memory_gateway import MemoryGateway, error_of, until
+from budget_gateway import ANSWER, MONTH, USD, a_gateway, left, set_limits, shown
+from memory_gateway import error_of, until
 from memory_ports import START_MS
 from price_examples import a_price
-from scripted_engine import HANG, RecordingConnection, Step
-from tenant_examples import a_key, a_tenant
+from scripted_engine import HANG, Step
+from tenant_examples import a_tenant
 
-from billing.domain.price_book import Price, PriceBook
+from billing.domain.price_book import Price
 from billing.domain.usage_record import Outcome
 from gateway.domain.admission import Settled
-from gateway.domain.hosted import HostedModel
 from gateway.domain.scopes import scopes_of
-from gateway.domain.tenant import DataPolicy, Limits, ModelLimits
-from gateway.serving.authenticate import Caller
-from gateway.serving.limits_view import limits_view
-
-CENT = 10**10
-USD = 10**12
-MONTH = "2027-01"
-HOSTED = "hosted:acme-ai"
-PRICE = a_price(input_pico=CENT, cached_input_pico=None, output_pico=CENT)
-"""A cent a token, so that CHAT, 5 tokens of prompt and up to 50 of output, may cost 0.55."""
-ANSWER = events.answer(["a"] * 15)
-"""15 tokens: with the prompt 0.20."""
-
-
-def a_gateway(
-    *scripts: Sequence[Step],
-    tenant: Limits | None = None,
-    key: Limits | None = None,
-    prices: list[Price] | None = None,
-    workers: int = 1,
-    **changes: object,
-) -> MemoryGateway:
-    """A gateway whose tenant and key have these limits."""
-    gateway = MemoryGateway(*scripts, workers=workers)
-    gateway.directory.prices = PriceBook([PRICE] if prices is None else prices)
-    gateway.directory.one_tenant = a_tenant(tenant, **changes)
-    gateway.directory.keys = [a_key(key)]
-    return gateway
-
-
-def set_limits(gateway: MemoryGateway, limits: Limits, version: int) -> None:
-    """The tenant's limits are changed."""
-    gateway.directory.one_tenant = a_tenant(limits, limits_version=version)
-
-
-async def shown(gateway: MemoryGateway) -> dict[str, Any]:
-    """What `GET /v1/limits` says of the tenant."""
-    tenant, (key,) = gateway.directory.one_tenant, gateway.directory.keys
-    assert tenant is not None
-    view: Any = await limits_view(
-        Caller(tenant, key), gateway.ledger, now_ms=gateway.clock.now_ms(), months=gateway.months
-    )
-    return dict(view["tenant"])
-
-
-def left(client: RecordingConnection) -> str:
-    """What the headers of an answer say of the budget."""
-    return client.headers[b"x-ratelimit-remaining-budget"].decode()
+from gateway.domain.tenant import Limits, ModelLimits
 
 
 async def test_b01_without_a_budget_nothing_is_ever_over_it() -> None:
@@ -280,62 +228,6 @@ async def test_a_budget_that_only_the_store_knows_holds_too() -> None:
     gateway.assert_nothing_admitted()
 
 
-ALLOWED = Limits(monthly_budget="2.00", data_policy=DataPolicy.HOSTED_ALLOWED)
-
-
-def hosted_price(**changes: object) -> Price:
-    return a_price(**{"provider": HOSTED, "input_pico": CENT, "output_pico": 2 * CENT, **changes})
-
-
-async def test_the_dearest_that_may_serve_is_reserved() -> None:
-    """The provider's output costs twice as much: 5 + 2 x 50 cents. Only where the data policy
-    lets the request go there, and what is spent is what it cost where it was served."""
-    for policy, reserved in (
-        (DataPolicy.HOSTED_ALLOWED, "1.05"),
-        (DataPolicy.SELF_HOSTED_ONLY, "0.55"),
-    ):
-        limits = Limits(monthly_budget="0.01", data_policy=policy)
-        gateway = a_gateway(tenant=limits, prices=[PRICE, hosted_price()])
-        gateway.directory.all_providers = [a_provider()]
-        assert f"may cost {reserved} USD" in error_of(await gateway.post())["message"]
-    gateway = a_gateway(
-        [REFUSED], ANSWER, tenant=ALLOWED, prices=[PRICE, hosted_price(cached_input_pico=None)]
-    )
-    gateway.directory.all_providers = [a_provider()]
-    assert (await gateway.post()).status == 200
-    assert gateway.record.provider == HOSTED
-    assert (await shown(gateway))["spent_this_month"] == "0.35"
-
-
-async def test_b25_a_provider_without_a_price_is_not_used_under_a_budget() -> None:
-    """B25: the fleet is down; the fallback is refused, where without a budget it serves."""
-    for limits, status in ((ALLOWED, 503), (Limits(data_policy=DataPolicy.HOSTED_ALLOWED), 200)):
-        gateway = a_gateway([REFUSED], ANSWER, tenant=limits)
-        gateway.directory.all_providers = [a_provider()]
-        assert (await gateway.post()).status == status
-        gateway = a_gateway(ANSWER, tenant=limits, workers=0)
-        gateway.directory.all_providers = [a_provider()]
-        assert (await gateway.post()).status == status
-
-
-@pytest.mark.parametrize("dearer", [{"output_pico": 3 * CENT}, {"input_pico": 30 * CENT}])
-async def test_b25_a_provider_dearer_than_the_reservation_is_not_used(
-    dearer: dict[str, int],
-) -> None:
-    """B25: one that is registered while the request runs and is dearer than any that was there."""
-    gateway = a_gateway(
-        [REFUSED], tenant=ALLOWED,
-        prices=[PRICE, hosted_price(), hosted_price(id=9, provider="hosted:new", **dearer)],
-    )  # fmt: skip
-    gateway.directory.all_providers = [a_provider(models={"n": HostedModel(name="n")})]
-    gateway.journal.on_admitted = lambda: setattr(
-        gateway.directory, "all_providers", [a_provider("new")]
-    )
-    client = await gateway.post()
-    assert (client.status, error_of(client)["code"]) == (503, "no_worker")
-    assert len(gateway.engine.streams) == 1
-
-
 async def test_what_an_aborted_stream_cost_is_spent() -> None:
     """The client leaves: what was generated until then."""
     gateway = a_gateway(
@@ -350,4 +242,4 @@ async def test_what_an_aborted_stream_cost_is_spent() -> None:
     cost = gateway.record.cost_pico
     assert gateway.ledger.costs == [(gateway.record.request_id.hex, cost)]
     assert gateway.ledger.settlements[0][3] is Settled.LIVE
-    assert json.loads(json.dumps(await shown(gateway)))["reserved_this_month"] == "0.00"
+    assert (await shown(gateway))["reserved_this_month"] == "0.00"
