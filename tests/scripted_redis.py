@@ -61,7 +61,7 @@ class ScriptedRedis:
 
     def answer(self, command: list[bytes]) -> bytes:
         name = command[0].upper()
-        if name == b"HELLO":
+        if name == b"HELLO" and name not in self.answers:
             given = command[command.index(b"AUTH") + 2] if b"AUTH" in command else b""
             if given != self.password:
                 return b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"

@@ -162,7 +162,7 @@ class Pipe:
             try:
                 async with asyncio.timeout(self._connect_s):
                     link = await self._connect()
-            except (OSError, RedisError, TimeoutError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever ends an attempt, the next is made
                 if self._failure is None:
                     logger.warning("Redis cannot be reached: %s", type(error).__name__)
                 self._failure = error

@@ -233,6 +233,25 @@ async def test_nonsense_ends_the_connection(server: ScriptedRedis, pipe: Pipe) -
         assert await echo(pipe, "again") == b"again"
 
 
+async def test_a_strange_greeting_is_tried_again(server: ScriptedRedis, pipe: Pipe) -> None:
+    """A server, or what stands in front of it, that greets with nonsense is away until it heals."""
+    for said in (
+        b"$-1\r\n",
+        b":7\r\n",
+        b"+OK\r\n",
+        b"*2\r\n$4\r\nrole\r\n*0\r\n",
+        b"-ERR what?\r\n",
+    ):
+        server.answers[b"HELLO"] = lambda _, said=said: said  # type: ignore[misc]
+        server.cut()
+        await asyncio.sleep(0)
+        with suppress(RedisConnectionError, TimeoutError):
+            await echo(pipe, "lost")
+    del server.answers[b"HELLO"]
+    await eventually(lambda: pipe.is_up, within_s=3, what="a new connection")
+    assert await echo(pipe, "again") == b"again"
+
+
 async def test_closing_ends_what_waits(server: ScriptedRedis) -> None:
     """Calls that wait, for a reply or for a connection, fail; later ones are refused."""
     pipe = a_pipe(server)
