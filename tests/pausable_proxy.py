@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
 _HOST = "127.0.0.1"
+_TICK_S = 1e-6
 
 
 class PausableProxy:
@@ -85,9 +86,9 @@ class PausableProxy:
         due = loop.time()
         while data := await source.read(65536):
             await self._passing.wait()
-            delay_s = self.delay_s if answers else 0.0
-            due = max(due, loop.time() + delay_s)
-            if delay_s:
+            # In order, also where the delay has just ended.
+            due = max(due + _TICK_S, loop.time() + (self.delay_s if answers else 0.0))
+            if due > loop.time() + _TICK_S:
                 loop.call_at(due, sink.write, data)
             else:
                 sink.write(data)

@@ -10,7 +10,8 @@
 
 One late reply is only a doubt: the ping that it causes ends it. Where this process itself was held
 up, so that the time ran out before a reply could be read, the ping is sent again. Nothing is sent
-to a store that is away but pings, so decisions are instant then.
+to a store that is away but pings, so decisions are instant then; only in the first half second a
+request waits whether it was but a moment, for no longer than a decision may take.
 """
 
 import asyncio
@@ -26,6 +27,8 @@ from gateway.telemetry.logs import log_failure
 
 PING_PERIOD_S = 0.1
 """Between pings of a store that is away."""
+MOMENT_S = 0.5
+"""A store that is away for less may only have stood still: it is pinged four times as often."""
 IDLE_PING_S = 0.25
 """A store that was asked nothing for so long is pinged, so that its loss is seen before a request
 meets it."""
@@ -74,6 +77,7 @@ class StoreWatch:
         self._judging: asyncio.Task[None] | None = None
         self._opened = asyncio.Event()
         self._opened.set()
+        self._away_at_s = 0.0
 
     @property
     def state(self) -> StoreState:
@@ -114,8 +118,8 @@ class StoreWatch:
 
     async def until_open(self) -> bool:
         """Whether requests are decided by the store; waits, for no longer than a decision may
-        take, where it has just come back."""
-        if self._state is StoreState.RETURNING:
+        take, where it is just coming back or has just gone."""
+        if not self.is_open and (self._state is StoreState.RETURNING or self._is_just_gone):
             try:
                 async with asyncio.timeout(self._timeout_s):
                     await self._opened.wait()
@@ -134,13 +138,17 @@ class StoreWatch:
         seen = -1
         while True:
             if self._state is StoreState.AWAY:
-                await asyncio.sleep(PING_PERIOD_S)
+                await asyncio.sleep(PING_PERIOD_S / 4 if self._is_just_gone else PING_PERIOD_S)
                 await self._look_for_it()
                 continue
             await asyncio.sleep(IDLE_PING_S)
             if self._answers == seen:
                 await self.lives()
             seen = self._answers
+
+    @property
+    def _is_just_gone(self) -> bool:
+        return time.monotonic() - self._away_at_s < MOMENT_S
 
     def _suspect(self) -> None:
         if self._state is StoreState.OPEN:
@@ -202,8 +210,9 @@ class StoreWatch:
             self._move(StoreState.OPEN)
 
     def _gone(self, error: LedgerUnavailable) -> None:
-        if self._state is not StoreState.AWAY:
+        if self.is_open:
             _log.warning("the store of leases does not answer: %s", error.reason.__name__)
+            self._away_at_s = time.monotonic()
         self._move(StoreState.AWAY)
 
     def _move(self, state: StoreState) -> None:
@@ -211,7 +220,7 @@ class StoreWatch:
             _log.info("the store of leases answers again")
         self._state = state
         metrics.STORE_STATE.set(state)
-        if state is StoreState.RETURNING:
-            self._opened.clear()
-        else:
+        if self.is_open:
             self._opened.set()
+        else:
+            self._opened.clear()

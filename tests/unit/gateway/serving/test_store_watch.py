@@ -206,8 +206,29 @@ async def test_while_it_comes_back_a_request_waits_for_no_longer_than_a_decision
     await asyncio.sleep(0)
     store.watch._move(StoreState.OPEN)
     assert await waiting
-    store.watch._move(StoreState.AWAY)
-    assert not await store.watch.until_open()
+
+
+async def test_a_store_that_stood_still_for_a_moment_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request that comes meanwhile notices only the time; later nobody waits."""
+    store = Store()
+    async with store.watched():
+        store.error = ConnectionError
+        await until(lambda: store.state is StoreState.AWAY)
+        waiting = asyncio.create_task(store.watch.until_open())
+        await asyncio.sleep(0.01)
+        store.error = None
+        assert await waiting
+        store.error = ConnectionError
+        await until(lambda: store.state is StoreState.AWAY)
+        began = time.monotonic()
+        assert not await store.watch.until_open()
+        assert TIMEOUT_MS / 2000 < time.monotonic() - began < 3 * TIMEOUT_MS / 1000
+        monkeypatch.setattr(store_watch, "MOMENT_S", 0.0)
+        began = time.monotonic()
+        assert not await store.watch.until_open()
+        assert time.monotonic() - began < TIMEOUT_MS / 2000
 
 
 async def test_a_settlement_waits_for_a_doubt_to_be_resolved() -> None:
