@@ -8,6 +8,7 @@ from typing import Any
 
 from litestar import Litestar, Request, Response
 
+from billing.domain.usage_record import UsageRecord
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
 from gateway.adapters.directory import CachedDirectory
@@ -23,7 +24,6 @@ from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.administration import Administration
 from gateway.clock import SystemClock
-from gateway.domain.lease import Admitted
 from gateway.errors import ModelNotFound, WeirError
 from gateway.http.admin import admin_router
 from gateway.http.billing import billing_router
@@ -35,11 +35,12 @@ from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error, v1_handl
 from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import WORDS, Watch
+from gateway.serving.earlier_life import lost_lease, recorded_lease
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.months import Months
-from gateway.serving.ports import HeldLease, LedgerUnavailable
+from gateway.serving.ports import LedgerUnavailable
 from gateway.settings import Settings
 from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics
@@ -87,6 +88,7 @@ class Gateway:
             ttl_ms=settings.lease_ttl_ms,
             timeout_ms=settings.redis_timeout_ms,
             months=self.months,
+            on_uncounted=self.months.recount,
         )
         self.bodies = BodyReader()
         self.engine = HttpEngine(
@@ -124,6 +126,7 @@ class Gateway:
             batch_rows=settings.shipper_batch_rows,
             retention_hours=settings.journal_retention_hours,
         )
+        self.shipper.on_late = self._settle_late
         self.presence = Presence(
             self.gateways, self.journal.gateway_id, self.shipper, owed=lambda: self.leases.owed
         )
@@ -140,7 +143,7 @@ class Gateway:
         await require_scripts(self.redis)
         with contextlib.suppress(LedgerUnavailable):
             await self.births.open()
-        await self.leases.release_lost([_lost_lease(lost) for lost in self.journal.recovered.lost])
+        await self.leases.release_lost([lost_lease(lost) for lost in self.journal.recovered.lost])
         await self.fleet.probe_all()
         self.shipper.start()
         with contextlib.suppress(LedgerUnavailable):
@@ -167,6 +170,17 @@ class Gateway:
                 off_ms = abs(await self.ledger.clock_ms() - self.clock.now_ms())
                 self.watch.clock_off = off_ms > _CLOCK_OFF_MS_MAX
             await asyncio.sleep(_CLOCK_CHECK_S)
+
+    def _settle_late(self, records: list[UsageRecord]) -> None:
+        """What an earlier life recorded and could not ship it may not have settled either."""
+        for record in records:
+            tenant = self.directory.tenant(record.tenant_id)
+            if tenant is not None:
+                self.leases.settle_again(
+                    recorded_lease(record, tenant.time_zone),
+                    actual_tokens=record.prompt_tokens + record.output_tokens,
+                    actual_cost_pico=record.cost_pico or 0,
+                )
 
     async def close(self) -> None:
         """What still runs ends with an explicit error and is recorded; then all is shipped."""
@@ -206,20 +220,6 @@ class Gateway:
         admission_metrics.EXCESS.set(self.leases.excess)
         for view in self.fleet.views():
             metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
-
-
-def _lost_lease(lost: Admitted) -> HeldLease:
-    key, model = f"key:{lost.api_key_id}", f"model:{lost.model}"
-    return HeldLease(
-        request_id=lost.request_id.hex,
-        tenant_id=lost.tenant_id,
-        key_id=lost.api_key_id,
-        model=lost.model,
-        sequences=lost.sequences,
-        reserved_tokens=lost.reserved_tokens,
-        second=0,
-        scope_names=("tenant", key, model, f"{key}/{model}"),
-    )
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

@@ -5,12 +5,14 @@ import contextlib
 import logging
 import random
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import asyncpg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from billing.domain.usage_record import UsageRecord
 from billing.postgres.journal_watermarks import Watermark, load_watermarks
 from billing.postgres.partitions import ensure_partitions
 from billing.postgres.shipments import WatermarkMoved, store, store_spare
@@ -67,6 +69,10 @@ class Shipper:
         self._wake = asyncio.Event()
         self._passed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._first_boot = journal.boot
+        self.on_late: Callable[[list[UsageRecord]], None] = lambda _: None
+        """Told of records of an earlier life of this gateway, once they are in Postgres: their
+        settlements may have been lost with it."""
         self._behind_since_s: float | None = time.time()
         self._housekeeping_at = 0.0
         self.last_error: str | None = None
@@ -218,6 +224,8 @@ class Shipper:
         watermarks[batch.boot] = shipment.after
         self._backlog.accept(batch)
         self.shipped_records += len(shipment.rows)
+        if batch.boot < self._first_boot and batch.ended:
+            self.on_late([entry.body for entry in batch.ended])
         self._count_missing(batch.missing_count)
         self._count_dead(dead)
 

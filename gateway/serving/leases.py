@@ -48,6 +48,7 @@ class Leases:
         ttl_ms: int = 10_000,
         timeout_ms: int = 100,
         months: MonthRebuild | None = None,
+        on_uncounted: Callable[[str, str], None] = lambda tenant_id, month: None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -60,7 +61,9 @@ class Leases:
             on_broken=self._renew_now.set,
         )
         self._held = HeldLeases(ledger, self.watch, clock)
-        self._settlements = Settlements(ledger, self.watch, clock, ttl_ms=ttl_ms)
+        self._settlements = Settlements(
+            ledger, self.watch, clock, ttl_ms=ttl_ms, on_uncounted=on_uncounted
+        )
         self._decisions = Decisions(
             ledger,
             self.watch,
@@ -170,6 +173,20 @@ class Leases:
                     since_ms=self._clock.now_ms(),
                 )
             )
+
+    def settle_again(self, lease: HeldLease, *, actual_tokens: int, actual_cost_pico: int) -> None:
+        """Settle what an earlier life of this gateway recorded and may not have settled. Harmless
+        where it had."""
+        self._settlements.keep(
+            Settlement(
+                lease=lease,
+                actual_tokens=actual_tokens,
+                ran=True,
+                actual_cost_pico=actual_cost_pico,
+                since_ms=self._clock.now_ms(),
+                attempted=True,
+            )
+        )
 
     async def run(self) -> None:
         """Renew, settle what is left, reap what others left behind; for ever."""

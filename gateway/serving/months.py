@@ -10,6 +10,7 @@ taken.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from enum import StrEnum
@@ -51,6 +52,12 @@ class Rebuilt(StrEnum):
     """A bug of ours, logged."""
 
 
+RECOUNT_AGAIN_S = 1.0
+RECOUNT_LOOKS_S = (0.0, 5.0, 50.0)
+"""A month that has to be counted again is looked at so long after another: a rebuild that was under
+way is over by then, and one that begins later counts it in any case."""
+
+
 class Months:
     """Has the store know what tenants have spent. One rebuild at a time for a tenant and month, in
     this gateway by `_flights`, over all gateways by the store, which begins a month at most once in
@@ -73,6 +80,7 @@ class Months:
         self._spend = spend
         self._lease_ttl_ms = lease_ttl_ms
         self._flights: dict[tuple[str, str], asyncio.Task[Rebuilt]] = {}
+        self._recounts: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def rebuild(self, tenant_id: str, month: str) -> bool:
         """Have the store know the month: True where it may know it now, so that the question is
@@ -85,12 +93,32 @@ class Months:
         await asyncio.wait({flight})
         return not flight.cancelled() and flight.result() in _MAY_BE_KNOWN
 
+    def recount(self, tenant_id: str, month: str) -> None:
+        """Have a month that the store knows summed up again, behind the requests: something was
+        recorded of which nobody can say whether the store has counted it."""
+        if (tenant_id, month) not in self._recounts:
+            task = asyncio.create_task(self._recount(tenant_id, month))
+            self._recounts[tenant_id, month] = task
+            task.add_done_callback(lambda _: self._recounts.pop((tenant_id, month), None))
+
     async def stop(self) -> None:
         """Give up what is under way; another gateway, or the next request, begins again."""
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        tasks = [*self._flights.values(), *self._recounts.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _recount(self, tenant_id: str, month: str) -> None:
+        tenant = self._directory.tenant(tenant_id)
+        for pause_s in RECOUNT_LOOKS_S:
+            await asyncio.sleep(pause_s)
+            if tenant is None:
+                return
+            with contextlib.suppress(LedgerUnavailable):
+                while await self._is_known(tenant, month):
+                    if await self._fly(tenant_id, month) is Rebuilt.DONE:
+                        return
+                    await asyncio.sleep(RECOUNT_AGAIN_S)
 
     async def _fly(self, tenant_id: str, month: str) -> Rebuilt:
         began_s = time.monotonic()
@@ -159,11 +187,14 @@ class Months:
         """Wait for another gateway's rebuild, as long as nobody may begin it again."""
         deadline_s = time.monotonic() + ANOTHERS_S
         while time.monotonic() < deadline_s:
-            (use,) = await self._ledger.observe(tenant.id, (tenant_scope(tenant),), month)
-            if use.spent_pico is not None:
+            if await self._is_known(tenant, month):
                 break
             await asyncio.sleep(POLL_S)
         return Rebuilt.ANOTHER
+
+    async def _is_known(self, tenant: Tenant, month: str) -> bool:
+        (use,) = await self._ledger.observe(tenant.id, (tenant_scope(tenant),), month)
+        return use.spent_pico is not None
 
 
 _MAY_BE_KNOWN = frozenset({Rebuilt.DONE, Rebuilt.ANOTHER, Rebuilt.SUPERSEDED})

@@ -7,9 +7,10 @@ the ended one's place (`gateway.domain.held_share`).
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gateway.domain.decisions import Settled
 from gateway.domain.held_share import Asked, EndedLease, lease_to_take_over
 from gateway.domain.scopes import ScopeLimits
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable
@@ -80,13 +81,24 @@ class Settlement:
 
 
 class Settlements:
-    """All that is still to be settled, in the order in which it ended."""
+    """All that is still to be settled, in the order in which it ended. `on_uncounted` is told the
+    tenant and month of one that cost something and that the store knew nothing of: whether the
+    month's spend has it depends on when that was summed up."""
 
-    def __init__(self, ledger: Ledger, watch: StoreWatch, clock: Clock, *, ttl_ms: int) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        watch: StoreWatch,
+        clock: Clock,
+        *,
+        ttl_ms: int,
+        on_uncounted: Callable[[str, str], None] = lambda tenant_id, month: None,
+    ) -> None:
         self._ledger = ledger
         self._watch = watch
         self._clock = clock
         self._ttl_ms = ttl_ms
+        self._on_uncounted = on_uncounted
         self._open: dict[str, Settlement] = {}
 
     def __len__(self) -> int:
@@ -125,7 +137,7 @@ class Settlements:
             return False
         settlement.attempted = True
         try:
-            await self._watch.ask(
+            found = await self._watch.ask(
                 lambda: self._ledger.settle(
                     settlement.lease,
                     actual_tokens=settlement.actual_tokens,
@@ -138,6 +150,9 @@ class Settlements:
                 log_failure(_log, error, "a lease could not be settled")
             if self._clock.now_ms() - settlement.since_ms < _GIVE_UP_MS:
                 return False
+        else:
+            if found is Settled.UNKNOWN and settlement.actual_cost_pico and settlement.lease.month:
+                self._on_uncounted(settlement.lease.tenant_id, settlement.lease.month)
         self._open.pop(settlement.lease.request_id, None)
         return True
 

@@ -306,3 +306,32 @@ async def test_a_failure_is_an_answer(failure: Exception, monkeypatch: pytest.Mo
     assert len(world.turnstile.waiting) == 1
     await months.stop()
     assert await again is False
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_month_is_counted_again(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something was recorded that a known month may lack: it is summed up again, once,
+    without anybody waiting. A month that is not known needs nothing."""
+    monkeypatch.setattr(months_module, "RECOUNT_LOOKS_S", (0.0, 0.0))
+    monkeypatch.setattr(months_module, "RECOUNT_AGAIN_S", 0)
+    world = a_busy_month()
+    if known:
+        assert await finished(world, rebuild(world)) == [Rebuilt.DONE]
+        world.admit(0, "a", "m", 5)
+        request = world.requests[-1]
+        world.record(request, 100)
+        world.ship(0, 100)
+        world.state.leases.pop(request.lease.request_id)
+        world.state.months[world.month].money.clear()
+        world.settle(request)
+        world.pass_time(3_000)
+    months = world.months()
+    months.recount("acme", world.month)
+    months.recount("acme", world.month)
+    for _ in range(40):
+        await advance(world, times=1)
+    assert not world.turnstile.waiting
+    assert world.is_known is known
+    if known:
+        agrees(world)
+    await months.stop()

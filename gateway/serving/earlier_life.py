@@ -1,0 +1,36 @@
+"""Leases that an earlier life of this gateway held, as its journal remembers them."""
+
+from billing.domain.usage_record import UsageRecord
+from gateway.domain.billing_month import month_at
+from gateway.domain.lease import Admitted
+from gateway.domain.spend import scope_names
+from gateway.serving.ports import HeldLease
+
+
+def lost_lease(lost: Admitted) -> HeldLease:
+    """The lease of a request that ran when that life ended."""
+    return HeldLease(
+        request_id=lost.request_id.hex,
+        tenant_id=lost.tenant_id,
+        key_id=lost.api_key_id,
+        model=lost.model,
+        sequences=lost.sequences,
+        reserved_tokens=lost.reserved_tokens,
+        second=0,
+        scope_names=scope_names(lost.api_key_id, lost.model),
+    )
+
+
+def recorded_lease(record: UsageRecord, time_zone: str) -> HeldLease:
+    """The lease of a request that had ended, of a tenant billed in that zone."""
+    return HeldLease(
+        request_id=record.request_id.hex,
+        tenant_id=record.tenant_id,
+        key_id=record.api_key_id,
+        model=record.model,
+        sequences=record.sequences,
+        reserved_tokens=0,
+        second=0,
+        scope_names=scope_names(record.api_key_id, record.model),
+        month=month_at(record.admitted_at_ms, time_zone),
+    )
