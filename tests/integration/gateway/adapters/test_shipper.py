@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 from usage_examples import an_admission
 
+from billing.domain.usage_record import UsageRecord
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.segment import list_segments
 from gateway.adapters.postgres import async_engine
@@ -75,6 +76,23 @@ async def test_a_restart_ships_what_was_left(engine: AsyncEngine, tmp_path: Path
         "SELECT request_id, billable, prompt_tokens FROM usage_records"
         " WHERE outcome = 'gateway_lost'",
     ) == [(running.request_id, False, 0)]
+    await shipper.stop()
+    await journal.close()
+
+
+async def test_what_an_earlier_life_left_is_told_of(engine: AsyncEngine, tmp_path: Path) -> None:
+    """Its records, each once and when Postgres has them, and none of this life's own."""
+    journal = await Journal.open(tmp_path)
+    records = await serve(journal, 5)
+    await journal.close()
+    journal = await Journal.open(tmp_path)
+    shipper = Shipper(engine, journal, batch_rows=2)
+    told: list[UsageRecord] = []
+    shipper.on_late = told.extend
+    shipper.start()
+    await serve(journal, 3)
+    assert await shipper.drain(DRAIN_MS)
+    assert ids(told) == ids(records)
     await shipper.stop()
     await journal.close()
 
