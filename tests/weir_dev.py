@@ -24,6 +24,8 @@ import servers
 Json = dict[str, Any]
 T = TypeVar("T")
 NO_LIMITS: Json = {"max_queued": 0, "max_wait_ms": 0}
+WAITED_FOR = ("max_sequences", "tpm", "rpm", "monthly_budget")
+"""Limits that `GET /v1/limits` shows as they were set."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class WeirDev:
         for index in range(len(self.ready["gateways"])):
             while True:
                 shown = self.limits(tenant, gateway=index)["tenant"]
-                if all(shown[n] == limits.get(n) for n in ("max_sequences", "tpm", "rpm")):
+                if all(shown[n] == limits.get(n) for n in WAITED_FOR):
                     break
                 assert time.monotonic() < deadline, "limits did not reach every gateway"
 
