@@ -8,6 +8,8 @@ from storm.charges import engine_tokens
 from storm.check_sequences import unaccounted
 from storm.history import LOST, Finding, History, Row
 
+LAST_WORDS_MS = 2_000
+
 
 def check_books(history: History) -> list[Finding]:
     """Records against engines and clients."""
@@ -28,8 +30,8 @@ def check_rest(history: History) -> list[Finding]:
         found.append(Finding("rest", "store", what))
     for tenant, counted in rest.window_tokens.items():
         rows = [row for row in history.rows if row.tenant == tenant]
-        lost = [row for row in rows if row.outcome == LOST]
-        kept = [row for row in rows if row.outcome != LOST]
+        lost = [row for row in rows if row.outcome == LOST or unsettled(history, row)]
+        kept = [row for row in rows if row not in lost]
         least = sum(row.prompt_tokens + row.output_tokens for row in kept)
         most = sum(engine_tokens(history, row) for row in kept)
         if counted < least or (not lost and counted > most):
@@ -41,6 +43,15 @@ def check_rest(history: History) -> list[Finding]:
             what = f"the store says {spent} pico were spent, the records {costs}"
             found.append(Finding("spent", tenant, what))
     return found
+
+
+def unsettled(history: History, row: Row) -> bool:
+    """Whether a gateway may have been killed between record and settlement: what was reserved stays
+    charged then. Its client was not answered, and it ended shortly before the kill."""
+    call = history.call_of.get(row.request_id)
+    answered = call is not None and call.whole
+    ended_ms = [kill_ms - row.ended_ms for kill_ms in history.kills]
+    return not answered and any(0 <= before_ms < LAST_WORDS_MS for before_ms in ended_ms)
 
 
 def _doubles(history: History) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ again."""
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ class Generator:
     tenants: Mapping[str, str]
     """Ids by name."""
     calls: list[Call] = field(default_factory=list)
+    answering: Counter[int] = field(default_factory=Counter)
+    """By gateway: answers that have begun and not ended."""
     latest_s: float = 0.0
     """By how much the latest shot was late: a generator that cannot keep up is no open loop."""
 
@@ -77,7 +80,11 @@ class Generator:
             seen.status = answer.status
             identifier = answer.headers.get("x-request-id")
             seen.request_id = None if identifier is None else identifier.replace("-", "")
-            raw = await answer.read()
+            self.answering[shot.gateway] += answer.status == 200
+            try:
+                raw = await answer.read()
+            finally:
+                self.answering[shot.gateway] -= answer.status == 200
         if answer.status != 200:
             seen.error = json.loads(raw)["error"]["type"]
         elif shot.body["stream"]:

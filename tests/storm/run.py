@@ -1,7 +1,7 @@
 """A storm from its seed to its verdict."""
 
 import asyncio
-import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from storm.check_sequences import check_sequences, peak
 from storm.check_spend import check_spend
 from storm.check_window import check_requests, check_tokens, most_in_a_minute
 from storm.generator import Generator
-from storm.history import Finding, History
+from storm.history import LOST, Finding, History
 from storm.schedule import schedule
 from storm.tenants import NATURAL_TOKENS, TENANTS, Mix
 from weir_dev import WeirDev
@@ -21,7 +21,8 @@ WORKER_FLAGS = f"--natural-output-tokens {NATURAL_TOKENS}"
 WINDOWS_WITHIN_S = 45.0
 """A storm this short is over, and looked at, before its first second leaves the windows."""
 BUDGET = "insufficient_quota"
-LATE_S_MAX = 1.0
+LATE_S_MAX = 5.0
+LOSES_WITHIN_S = 2.0
 REFUSED_SHARE_MIN = 0.4
 REACHED_SHARE_MIN = 0.6
 
@@ -75,6 +76,8 @@ class Outcome:
             found.append(Finding("weak", "generator", what))
         if not self.midway:
             found.append(Finding("weak", "rest", "nothing was seen to be held in the middle"))
+        if not any(row.outcome == LOST for row in self.history.rows):
+            found.append(Finding("weak", "kill", "no request was lost with a gateway"))
         for mix in self.plan.tenants:
             tenant = self.arena.ids[mix.name]
             calls = [call for call in self.history.calls if call.tenant == tenant]
@@ -124,20 +127,26 @@ async def storm(system: WeirDev, plan: Plan) -> Outcome:
     generator = Generator(gateways, system.model, arena.secrets, arena.ids)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(generator.run(shots))
-        for number, share in enumerate(plan.kills):
-            tasks.create_task(_kill(arena, plan, number, share))
+        for share in plan.kills:
+            tasks.create_task(_kill(arena, plan, generator, share))
         tasks.create_task(_edit(arena, plan))
         look = tasks.create_task(_look(arena, plan))
     history = await _gather(arena, plan, generator)
     return Outcome(plan, arena, generator, history, look.result())
 
 
-async def _kill(arena: Arena, plan: Plan, number: int, share: float) -> None:
-    """Of a gateway that is not the one through which limits are edited."""
+async def _kill(arena: Arena, plan: Plan, generator: Generator, share: float) -> None:
+    """The gateway with the most answers under way, so that something is lost; never the one
+    through which limits are edited."""
     await asyncio.sleep(plan.seconds * share)
-    draw = random.Random(f"{plan.seed} kill {number}")  # noqa: S311 - no secret
-    others = range(1, len(arena.system.ready["gateways"]))
-    await asyncio.to_thread(arena.kill, draw.choice(others))
+    others = range(1, len(generator.gateways))
+    deadline = time.monotonic() + LOSES_WITHIN_S
+    while not any(generator.answering[each] for each in others):
+        if time.monotonic() > deadline:
+            break
+        await asyncio.sleep(0.005)
+    busiest = max(others, key=lambda each: generator.answering[each])
+    await asyncio.to_thread(arena.kill, busiest)
 
 
 async def _edit(arena: Arena, plan: Plan) -> None:

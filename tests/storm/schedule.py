@@ -34,10 +34,11 @@ def schedule(tenants: Sequence[Mix], *, seed: int, seconds: float, gateways: int
     for mix in tenants:
         # Each tenant's requests stay the same whoever else is in the storm.
         draw = random.Random(f"{seed} {mix.name}")  # noqa: S311 - a schedule, not a secret
-        at_s = draw.expovariate(mix.a_second)
+        rate = mix.a_second(seconds)
+        at_s = draw.expovariate(rate)
         while at_s < seconds:
             shots.append(_shot(mix, at_s, draw.randrange(gateways), draw))
-            at_s += draw.expovariate(mix.a_second)
+            at_s += draw.expovariate(rate)
     return sorted(shots, key=lambda shot: shot.at_s)
 
 

@@ -8,7 +8,7 @@ TIMES = 5
 """How much more is asked for than is allowed."""
 NATURAL_TOKENS = 40
 """Roughly where text without a maximum ends, as the workers are told."""
-PROMPT_TOKENS = 25
+PROMPT_TOKENS = 12
 """About what a prompt of the storm has with its template."""
 TOKEN_S = 0.0125
 START_S = 0.06
@@ -50,9 +50,10 @@ class Mix:
     key_budget: str | None = None
     """Of its first key."""
 
-    @property
-    def a_second(self) -> float:
-        """Requests a second that are TIMES what the tightest limit lets through."""
+    def a_second(self, seconds: float) -> float:
+        """Requests a second that are TIMES what the tightest limit lets through in so long a storm:
+        one that is shorter than a minute has the whole minute's allowance."""
+        minute_s = min(60.0, seconds)
         sequences = sum(self.choices) / len(self.choices) * sum(self.prompts) / len(self.prompts)
         tokens = 0.75 * self.output_tokens if self.without_maximum < 1 else NATURAL_TOKENS
         allowed = []
@@ -60,9 +61,9 @@ class Mix:
             if limit == "max_sequences":
                 allowed.append(amount / (sequences * (START_S + TOKEN_S * tokens)))
             elif limit == "tpm":
-                allowed.append(amount / 60 / (PROMPT_TOKENS + sequences * tokens))
+                allowed.append(amount / minute_s / (PROMPT_TOKENS + sequences * tokens))
             else:
-                allowed.append(amount / 60)
+                allowed.append(amount / minute_s)
         return TIMES * min(allowed)
 
 

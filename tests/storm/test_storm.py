@@ -21,14 +21,14 @@ SYSTEM = (
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 async def test_every_limit_holds_while_a_gateway_is_killed(tmp_path: Path) -> None:
     """C05, C03, R10, R21, R08, INV-1 to INV-5: 30 seconds, all within one trailing minute."""
     await weather(tmp_path, Plan(SEED, 30))
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(SECONDS + 240)
+@pytest.mark.timeout(SECONDS + 300)
 async def test_every_limit_holds_for_longer(tmp_path: Path) -> None:
     """R08: minutes that slide, another seed, three kills."""
     await weather(tmp_path, Plan(SEED + 1, SECONDS, kills=(0.2, 0.5, 0.98)))
@@ -36,7 +36,7 @@ async def test_every_limit_holds_for_longer(tmp_path: Path) -> None:
 
 async def weather(folder: Path, plan: Plan) -> None:
     """Run a storm; print what came of it, and fail with all that must not be."""
-    with weir_dev(folder, *SYSTEM) as system:
+    with weir_dev(folder, *SYSTEM, wait_s=180) as system:
         outcome = await storm(system, plan)
     report = outcome.report()
     print(report)  # noqa: T201 - shown where it fails

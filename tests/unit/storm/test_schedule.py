@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from storm.schedule import schedule
-from storm.tenants import TENANTS
+from storm.tenants import PROMPT_TOKENS, TENANTS
 
 
 def test_the_same_seed_is_the_same_storm() -> None:
@@ -22,8 +22,12 @@ def test_every_tenant_asks_five_times_what_it_may() -> None:
     asked = Counter(shot.mix.name for shot in shots)
     assert asked["requests"] == pytest.approx(5 * 30 * 10, rel=0.1)
     assert asked["mixed"] == pytest.approx(5 * 60 * 10, rel=0.1)
-    needs = sum(25 + shot.body["max_tokens"] for shot in shots if shot.mix.name == "tokens")
+    needs = sum(
+        PROMPT_TOKENS + shot.body["max_tokens"] for shot in shots if shot.mix.name == "tokens"
+    )
     assert needs == pytest.approx(5 * 1500 * 10, rel=0.1)
+    short = schedule(TENANTS, seed=1, seconds=30, gateways=4)
+    assert Counter(shot.mix.name for shot in short)["requests"] == pytest.approx(5 * 30, rel=0.3)
 
 
 def test_the_storm_has_all_its_kinds() -> None:
