@@ -6,6 +6,7 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,8 @@ KINDS = ("max_sequences", "tpm", "rpm")
 EVERYWHERE_WITHIN_S = 3.0
 """A change is promised to hold on every gateway within a second; three times that."""
 SHIPPED_WITHIN_S = 20.0
+BACK_WITHIN_S = 60.0
+SETTLED_AGAIN_WITHIN_S = 5.0
 LEASE_MS = 10_000
 _ROWS = (
     "SELECT request_id, tenant_id, api_key_id, model, admitted_at, ended_at, outcome, "
@@ -119,23 +122,46 @@ class Arena:
             left.append(f"engines: {running}")
         return left
 
-    def rest(self, last_answer_ms: int, *, with_windows: bool) -> Rest:
+    def rest(self, last_answer_ms: int) -> Rest:
         """Wait until nothing is held, for one lease time from the last answer on."""
         while (left := self.held()) and _now_ms() <= last_answer_ms + LEASE_MS:
             time.sleep(0.05)
-        zero_after_ms = None if left else _now_ms() - last_answer_ms
-        windows, spent = {}, {}
-        for mix in self.mixes:
-            tenant, seen = self.ids[mix.name], self._limits_of(mix, gateway=0)["tenant"]
-            if with_windows:
-                windows[tenant] = seen["tokens_last_minute"]
-            if tenant in self.prices and seen["spent_this_month"] is None:
-                left.append(f"{tenant} spent: unknown")
-            elif tenant in self.prices:
-                spent[tenant] = pico_of(seen["spent_this_month"])
-                if pico_of(seen["reserved_this_month"]):
-                    left.append(f"{tenant} reserved: {seen['reserved_this_month']}")
-        return Rest(None if left else zero_after_ms, tuple(left), windows, spent)
+        return Rest(None if left else _now_ms() - last_answer_ms, tuple(left))
+
+    def all_back(self) -> None:
+        """Wait until every gateway serves: a killed one records and settles what it had left."""
+        deadline = time.monotonic() + BACK_WITHIN_S
+        for index in range(len(self.system.ready["gateways"])):
+            while True:
+                with suppress(OSError, http.client.HTTPException):
+                    url = self.system.gateway(index) + "/readyz"
+                    if self.system.request("GET", url).status == 200:
+                        break
+                assert time.monotonic() < deadline, f"gateway {index} does not serve again"
+                time.sleep(0.05)
+
+    def counted(self, rest: Rest, rows: Sequence[Row], *, with_windows: bool) -> Rest:
+        """What the store counts in the end, once it agrees with the records or is overdue."""
+        deadline = time.monotonic() + SETTLED_AGAIN_WITHIN_S
+        owed = {
+            tenant: sum(row.cost_pico or 0 for row in rows if row.tenant == tenant)
+            for tenant in self.prices
+        }
+        while True:
+            seen = {self.ids[m.name]: self._limits_of(m, gateway=0)["tenant"] for m in self.mixes}
+            spent = {tenant: _pico(seen[tenant]["spent_this_month"]) for tenant in owed}
+            if spent == owed or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        reserved = {tenant: _pico(seen[tenant]["reserved_this_month"]) for tenant in owed}
+        left = tuple(f"{tenant} reserved: {pico}" for tenant, pico in reserved.items() if pico)
+        windows = {tenant: use["tokens_last_minute"] for tenant, use in seen.items()}
+        return Rest(
+            None if left else rest.zero_after_ms,
+            rest.left + left,
+            windows if with_windows else {},
+            spent,
+        )
 
     def spans(self) -> list[Span]:
         """What the engines ran."""
@@ -237,6 +263,10 @@ def _row(row: Any) -> Row:
         billable=row["billable"],
         cost_pico=row["cost_pico"],
     )
+
+
+def _pico(amount: str | None) -> int | None:
+    return None if amount is None else pico_of(amount)
 
 
 def _ms(instant: datetime) -> int:

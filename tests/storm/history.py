@@ -129,7 +129,7 @@ class Rest:
     """What was not zero at the last look."""
     window_tokens: Mapping[str, int] = field(default_factory=dict)
     """By tenant: tokens that the store counts in the last minute, at rest."""
-    spent_pico: Mapping[str, int] = field(default_factory=dict)
+    spent_pico: Mapping[str, int | None] = field(default_factory=dict)
     """By tenant with a budget: what the store says that the month cost, at rest."""
 
 

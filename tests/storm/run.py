@@ -18,8 +18,8 @@ from storm.tenants import NATURAL_TOKENS, TENANTS, Mix
 from weir_dev import WeirDev
 
 WORKER_FLAGS = f"--natural-output-tokens {NATURAL_TOKENS}"
-WINDOWS_WITHIN_S = 45.0
-"""A storm this short is over, and looked at, before its first second leaves the windows."""
+WINDOWS_WITHIN_S = 50.0
+"""What began less than this ago is still in the windows, all of it."""
 BUDGET = "insufficient_quota"
 LATE_S_MAX = 5.0
 LOSES_WITHIN_S = 2.0
@@ -125,13 +125,14 @@ async def storm(system: WeirDev, plan: Plan) -> Outcome:
     gateways = system.ready["gateways"]
     shots = schedule(plan.tenants, seed=plan.seed, seconds=plan.seconds, gateways=len(gateways))
     generator = Generator(gateways, system.model, arena.secrets, arena.ids)
+    began_s = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(generator.run(shots))
         for share in plan.kills:
             tasks.create_task(_kill(arena, plan, generator, share))
         tasks.create_task(_edit(arena, plan))
         look = tasks.create_task(_look(arena, plan))
-    history = await _gather(arena, plan, generator)
+    history = await _gather(arena, generator, began_s)
     return Outcome(plan, arena, generator, history, look.result())
 
 
@@ -159,16 +160,19 @@ async def _look(arena: Arena, plan: Plan) -> int:
     return len(await asyncio.to_thread(arena.held))
 
 
-async def _gather(arena: Arena, plan: Plan, generator: Generator) -> History:
+async def _gather(arena: Arena, generator: Generator, began_s: float) -> History:
     last_ms = max(call.ended_ms for call in generator.calls)
-    short = plan.seconds <= WINDOWS_WITHIN_S
-    rest = await asyncio.to_thread(arena.rest, last_ms, with_windows=short)
+    rest = await asyncio.to_thread(arena.rest, last_ms)
+    await asyncio.to_thread(arena.all_back)
     spans = await asyncio.to_thread(arena.spans)
     answered = {call.request_id for call in generator.calls if call.status == 200}
     expected = {span.request_id for span in spans} | {each for each in answered if each}
+    rows = await arena.rows(expected)
+    short = time.monotonic() - began_s < WINDOWS_WITHIN_S
+    rest = await asyncio.to_thread(arena.counted, rest, rows, with_windows=short)
     return History(
         spans=spans,
-        rows=await arena.rows(expected),
+        rows=rows,
         calls=generator.calls,
         sequences=arena.limits("max_sequences"),
         tokens=arena.limits("tpm"),
