@@ -22,6 +22,7 @@ from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
+from gateway.adapters.turns import RedisTurns
 from gateway.administration import Administration
 from gateway.clock import SystemClock
 from gateway.errors import ModelNotFound, WeirError
@@ -78,7 +79,8 @@ class Gateway:
             self.ledger,
             self.births,
             self.gateways,
-            PostgresSpend(self.spend_postgres),
+            spend=PostgresSpend(self.spend_postgres),
+            turns=RedisTurns(self.redis),
             lease_ttl_ms=settings.lease_ttl_ms,
         )
         self.leases = Leases(

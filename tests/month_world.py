@@ -108,6 +108,7 @@ class World:
         self.requests: list[Request] = []
         self.rows: list[Request] = []
         self.instant_ms = self.clock.now_ms()
+        self.turn_is_anothers = False
         self._number = 0
 
     # What happens.
@@ -226,8 +227,14 @@ class World:
     def months(self) -> Months:
         """What a gateway rebuilds with."""
         return Months(
-            self.directory, _Steps(self), _Steps(self), self, self, lease_ttl_ms=TTL_MS
-        )  # fmt: skip
+            self.directory,
+            _Steps(self),
+            _Steps(self),
+            self,
+            spend=self,
+            turns=self,
+            lease_ttl_ms=TTL_MS,
+        )
 
     async def ask(self) -> int:
         await self.turnstile.wait()
@@ -242,6 +249,13 @@ class World:
             for number, one in enumerate(self.gateways)
         }
         return waited_for(standing, instant_ms, now_ms=now_ms)
+
+    async def claim(self, tenant_id: str, what: str, holder: str) -> bool:
+        """Turns are advice: everybody has it at once unless a test says otherwise."""
+        return not self.turn_is_anothers
+
+    async def release(self, tenant_id: str, what: str, holder: str) -> None:
+        assert (tenant_id, what) == (TENANT, self.month)
 
     @asynccontextmanager
     async def snapshot(

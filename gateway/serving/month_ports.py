@@ -43,3 +43,14 @@ class Shipping(Protocol):
 
     async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
         """Gateways that may have recorded something by `instant_ms` that is in no snapshot yet."""
+
+
+class Turns(Protocol):
+    """Whose turn a rebuild is, so that gateways do not begin each other's again. Nothing is wrong
+    where two have it at once. Raises LedgerUnavailable."""
+
+    async def claim(self, tenant_id: str, what: str, holder: str) -> bool:
+        """Take or keep the turn for 5 s; False where another has it."""
+
+    async def release(self, tenant_id: str, what: str, holder: str) -> None:
+        """Give it back."""

@@ -14,13 +14,14 @@ import contextlib
 import logging
 import time
 from enum import StrEnum
+from uuid import uuid4
 
 from gateway.domain.admission import MonthBegun
 from gateway.domain.billing_month import month_bounds
 from gateway.domain.scopes import tenant_scope
 from gateway.domain.spend import spent_by_scope
 from gateway.domain.tenant import Tenant
-from gateway.serving.month_ports import Shipping, Spend, SpendUnavailable
+from gateway.serving.month_ports import Shipping, Spend, SpendUnavailable, Turns
 from gateway.serving.ports import Births, Directory, Ledger, LedgerUnavailable
 from gateway.telemetry import months as metrics
 from gateway.telemetry.logs import log_failure
@@ -52,6 +53,7 @@ class Rebuilt(StrEnum):
     """A bug of ours, logged."""
 
 
+KEEP_TURN_S = 1.0
 RECOUNT_AGAIN_S = 1.0
 RECOUNT_LOOKS_S = (0.0, 5.0, 50.0)
 """A month that has to be counted again is looked at so long after another: a rebuild that was under
@@ -60,8 +62,8 @@ way is over by then, and one that begins later counts it in any case."""
 
 class Months:
     """Has the store know what tenants have spent. One rebuild at a time for a tenant and month, in
-    this gateway by `_flights`, over all gateways by the store, which begins a month at most once in
-    3 s. Implements `ports.Months`."""
+    this gateway by `_flights`, over all gateways by turns and by the store, which begins a month at
+    most once in 3 s. Implements `ports.MonthRebuild`."""
 
     def __init__(
         self,
@@ -69,8 +71,9 @@ class Months:
         ledger: Ledger,
         births: Births,
         shipping: Shipping,
-        spend: Spend,
         *,
+        spend: Spend,
+        turns: Turns,
         lease_ttl_ms: int,
     ) -> None:
         self._directory = directory
@@ -78,6 +81,8 @@ class Months:
         self._births = births
         self._shipping = shipping
         self._spend = spend
+        self._turns = turns
+        self._holder = uuid4().hex
         self._lease_ttl_ms = lease_ttl_ms
         self._flights: dict[tuple[str, str], asyncio.Task[Rebuilt]] = {}
         self._recounts: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -143,6 +148,17 @@ class Months:
         if tenant is None:
             return Rebuilt.FAILED
         await self._registered(tenant.id)
+        if not await self._turns.claim(tenant.id, month, self._holder):
+            return await self._anothers(tenant, month)
+        keeping = asyncio.create_task(self._keep_turn(tenant.id, month))
+        try:
+            return await self._in_turn(tenant, month)
+        finally:
+            keeping.cancel()
+            with contextlib.suppress(LedgerUnavailable):
+                await self._turns.release(tenant.id, month, self._holder)
+
+    async def _in_turn(self, tenant: Tenant, month: str) -> Rebuilt:
         begun = await self._ledger.begin_month(tenant.id, month)
         if begun is None:
             return await self._anothers(tenant, month)
@@ -154,6 +170,13 @@ class Months:
         spent = await self._spent_before(tenant, month, begun)
         taken = await self._ledger.finish_month(tenant.id, month, begun.at_ms, spent)
         return Rebuilt.DONE if taken else Rebuilt.SUPERSEDED
+
+    async def _keep_turn(self, tenant_id: str, month: str) -> None:
+        """A sum over many records takes longer than the 3 s after which others may begin again."""
+        while True:
+            await asyncio.sleep(KEEP_TURN_S)
+            with contextlib.suppress(LedgerUnavailable):
+                await self._turns.claim(tenant_id, month, self._holder)
 
     async def _registered(self, tenant_id: str) -> None:
         """Wait until a store that came back empty has heard of everything that runs: its holders

@@ -23,6 +23,7 @@ from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import PostgresSpend
+from gateway.adapters.turns import RedisTurns
 from gateway.domain.admission import Demand, Granted, Kind, MoneyUnknown, Paused, Refused
 from gateway.domain.billing_month import month_at
 from gateway.domain.lease import Admitted
@@ -107,7 +108,13 @@ async def a_gateway(store: RedisClient, engine: AsyncEngine, folder: Path) -> As
     presence = Presence(gateways, journal.gateway_id, shipper)
     ledger = RedisLedger(store, ttl_ms=TTL_MS, timeout_ms=1_000, births=births)
     months = Months(
-        MemoryDirectory(), ledger, births, gateways, PostgresSpend(engine), lease_ttl_ms=TTL_MS
+        MemoryDirectory(),
+        ledger,
+        births,
+        gateways,
+        spend=PostgresSpend(engine),
+        turns=RedisTurns(store),
+        lease_ttl_ms=TTL_MS,
     )
     publishing = asyncio.create_task(presence.run())
     try:

@@ -335,3 +335,16 @@ async def test_a_month_is_counted_again(known: bool, monkeypatch: pytest.MonkeyP
     if known:
         agrees(world)
     await months.stop()
+
+
+async def test_another_gateways_turn() -> None:
+    """A rebuild that takes long is not begun again by those who wait for it."""
+    world = a_busy_month()
+    slow = rebuild(world)
+    await advance(world, times=3)
+    world.pass_time(10_000)
+    world.turn_is_anothers = True
+    at_ms = world.state.months[world.month].at_ms
+    assert await finished(world, rebuild(world), slow) == [Rebuilt.ANOTHER, Rebuilt.DONE]
+    assert world.state.months[world.month].at_ms == at_ms
+    agrees(world)
