@@ -20,8 +20,12 @@ class ScopeLimits:
 
     @property
     def shown(self) -> str:
-        """The scope in a sentence."""
-        return self.scope.replace("/", " and ").replace(":", " ")
+        """The scope in a sentence; a model's id may itself have slashes and colons."""
+        key, found, model = self.scope.partition("model:")
+        names = [key.rstrip("/").replace(":", " ", 1)] if key else []
+        if found:
+            names.append(f"model {model}")
+        return " and ".join(names)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ _V1_MEANINGS = {
     403: "The key's scopes do not cover this.",
     404: "There is no such model.",
     413: "The body is over the limit.",
-    429: "One of the tenant's own limits; `type` says which.",
+    429: "One of the tenant's own limits; `type` says which (a budget is `insufficient_quota`).",
     500: "A fault of the gateway.",
     502: "The engine failed before the first byte.",
     503: "Overloaded, or what a request needs is unavailable.",
@@ -71,13 +71,14 @@ SHARED_HEADERS: Json = {
         "description": "The same in milliseconds.",
         "schema": {"type": "integer", "minimum": 1, "maximum": 60_000},
     },
+    "x-should-retry": _header("false where repeating it soon cannot help; absent elsewhere."),
     "www-authenticate": _header("How to authenticate."),
 }
 USERS_PATHS = ("/admin/", "/billing/")
 """Where a user's token is needed, and errors are problems."""
 _ID = ("x-request-id",)
-_LIMITS = (*_ID, *_LIMIT_HEADERS, *_RESETS)
-_RETRY = ("retry-after", "retry-after-ms")
+_LIMITS = (*_ID, *_LIMIT_HEADERS, *_RESETS, *_BUDGET_HEADERS)
+_RETRY = ("retry-after", "retry-after-ms", "x-should-retry")
 
 CLASS_HEADERS: list[Json] = [
     {
