@@ -12,6 +12,7 @@ gateway of a new installation writes 0: no mark is there, and Postgres has never
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -33,6 +34,9 @@ SAMPLE_STEP = 64
 """Of a cluster's slots every so many'th is looked at: shards are larger."""
 _AT_ONCE = 64
 _ATTEMPTS = 5
+_OTHERS_S = 3.0
+"""Another first gateway that wrote nothing for so long has gone."""
+_OTHERS_POLL_S = 0.05
 _FAILURES = (RedisError, SQLAlchemyError, OSError, TimeoutError)
 Arguments = ParamSpec("Arguments")
 Reply = TypeVar("Reply")
@@ -115,14 +119,28 @@ class Births:
             await self._ensure(self._marks(), None)
 
     async def _is_new(self) -> bool:
+        """Whether there is neither usage nor a mark. Where there are some marks and no usage,
+        another first gateway is writing them: it is let finish, or its work would look like a loss.
+        """
         if await self._has_history():
             return False
-        # They are written from the first slot on, and a loss takes whole shards: a sample shows it.
-        for names in _chunks(self._marks(SAMPLE_STEP)):
-            values = await _patiently(self._redis.mget, names)
-            if any(value is not None for value in values):
+        seen, deadline = 0, time.monotonic() + _OTHERS_S
+        sample = [*self._marks(SAMPLE_STEP), self._marks()[-1]]
+        while True:
+            found = [value is not None for value in await self._read(sample)]
+            if not any(found):
+                return True
+            if sum(found) > seen:
+                seen, deadline = sum(found), time.monotonic() + _OTHERS_S
+            if all(found) or time.monotonic() > deadline:
                 return False
-        return True
+            await asyncio.sleep(_OTHERS_POLL_S)
+
+    async def _read(self, marks: Sequence[str]) -> list[bytes | None]:
+        values: list[bytes | None] = []
+        for names in _chunks(marks):
+            values += await _patiently(self._redis.mget, names)
+        return values
 
     async def _ensure(self, marks: Sequence[str], value: int | None) -> int:
         """Write those that are missing; how many were."""
