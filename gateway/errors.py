@@ -29,6 +29,8 @@ class WeirError(Exception):
         self.retry_after_ms = retry_after_ms
         self.headers: tuple[tuple[bytes, bytes], ...] = ()
         """More headers of the answer, such as the limits that a refusal met."""
+        self.rests_on_tokens = False
+        """Whether it might have been none for a request of fewer tokens."""
         if code is not None:
             self.code = code
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gateway.domain.admission import Demand
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeUse
-from gateway.errors import InvalidRequest, LimitReached, Overloaded, QuotaExceeded
+from gateway.errors import Overloaded, QuotaExceeded, WeirError
 from gateway.serving.asking import Asking
 from gateway.serving.authenticate import request_class
 from gateway.serving.estimate import Estimate
@@ -33,8 +33,8 @@ async def admit(
     leases: Leases,
     journal: UsageJournal,
 ) -> Admission:
-    """Hold lease and reservation, and have it in the journal. What is refused and was not counted
-    is counted, and asked for once more: a refusal rests on a count.
+    """Hold lease and reservation, and have it in the journal. What is refused for tokens that were
+    not counted is counted, and asked for once more: a refusal rests on a count.
 
     Raises what `Leases.acquire` and `count` raise, Unpriced, Overloaded(metering_unavailable) where
     usage cannot be recorded, ClientGone where the client left meanwhile. Then nothing is held.
@@ -43,8 +43,8 @@ async def admit(
         raise Overloaded("usage cannot be recorded", code="metering_unavailable")
     try:
         lease, uses = await _acquire(asking, needs, leases)
-    except (InvalidRequest, LimitReached, QuotaExceeded):
-        if not needs.spared:
+    except WeirError as refused:
+        if not (needs.spared and refused.rests_on_tokens):
             raise
         needs = await count()
         lease, uses = await _acquire(asking, needs, leases)

@@ -35,6 +35,7 @@ def refusal(refused: Refused, month: MonthNow) -> InvalidRequest | LimitReached 
             retry_after_ms=refused.retry_after_ms,
         )
     error.headers = tuple(limit_headers(refused.uses, month))
+    error.rests_on_tokens = refused.kind in (Kind.TOKENS, Kind.BUDGET)
     return error
 
 

@@ -148,6 +148,16 @@ async def test_a_refusal_rests_on_a_count() -> None:
     assert counted.times == 2
 
 
+@pytest.mark.parametrize("limits", [Limits(max_sequences=0), Limits(rpm=0)])
+async def test_what_no_count_changes_is_refused_uncounted(limits: Limits) -> None:
+    """A tenant at its limit of sequences or requests costs no worker anything."""
+    gateway = MemoryGateway()
+    counted = Counted(gateway)
+    limited(gateway, limits)
+    assert (await gateway.post()).status == 400
+    assert counted.times == 0
+
+
 async def test_a_worker_that_never_counts_is_not_asked_to() -> None:
     """Nobody could count its prompts afterwards: as before, by the bound."""
     gateway = MemoryGateway(SILENT)
