@@ -34,14 +34,6 @@ UNPRICED = Counter(
     "Billable requests that had no price: they are shown, and hold up the invoice.",
     ["model", "provider"],
 )
-MONTH_REBUILDS = Counter(
-    "weir_month_rebuilds_total", "Rebuilds of a month's spend in Redis, by how they ended.",
-    ["result"],
-)  # fmt: skip
-MONTH_REBUILD_SECONDS = Histogram(
-    "weir_month_rebuild_seconds", "Time of a rebuild that was done.",
-    buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2),
-)  # fmt: skip
 USAGE_FLAGS = Counter("weir_usage_flags_total", "Anomalies met in engines' usage.", ["flag"])
 DEGRADED = Gauge("weir_degraded", "1 while a part is degraded.", ["part"])
 JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be written.")
