@@ -29,6 +29,7 @@ from weir_dev import WeirDev
 KINDS = ("max_sequences", "tpm", "rpm")
 EVERYWHERE_WITHIN_S = 3.0
 """A change is promised to hold on every gateway within a second; three times that."""
+WRITTEN_WITHIN_S = 10.0
 SHIPPED_WITHIN_S = 20.0
 BACK_WITHIN_S = 60.0
 SETTLED_AGAIN_WITHIN_S = 5.0
@@ -225,8 +226,14 @@ class Arena:
             self._changes[kind, scope].append(Change(sent_ms, now_ms, value))
 
     def _put(self, path: str, body: Any) -> None:
-        reply = self.system.admin("PUT", f"/admin/v1{path}", body)
-        assert reply.status == 200, reply.raw
+        """Where Postgres is too busy nothing was changed: then once more."""
+        deadline = time.monotonic() + WRITTEN_WITHIN_S
+        while True:
+            reply = self.system.admin("PUT", f"/admin/v1{path}", body)
+            if reply.status == 200:
+                return
+            assert reply.status == 503, reply.raw
+            assert time.monotonic() < deadline, reply.raw
 
     def _done(self, path: str, body: Any) -> Any:
         reply = self.system.admin("POST", f"/admin/v1{path}", body)

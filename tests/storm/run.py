@@ -82,8 +82,9 @@ class Outcome:
             tenant = self.arena.ids[mix.name]
             calls = [call for call in self.history.calls if call.tenant == tenant]
             refused = sum(call.status == 429 for call in calls)
-            if refused < REFUSED_SHARE_MIN * len(calls):
-                what = f"{refused} of {len(calls)} were refused"
+            answered = sum(call.status is not None for call in calls)
+            if refused < REFUSED_SHARE_MIN * answered:
+                what = f"{refused} of {answered} answered were refused"
                 found.append(Finding("weak", mix.name, what))
             if tenant in self.history.prices and not any(c.error == BUDGET for c in calls):
                 found.append(Finding("weak", mix.name, "its budget was never reached"))

@@ -85,8 +85,8 @@ TENANTS = (
     Mix("open", {"tpm": 2500}, NATURAL_TOKENS, without_maximum=1.0, leaving=0.2),
     Mix("requests", {"rpm": 30}, 12, key_limits=({"rpm": 10}, {})),
     Mix(
-        "mixed", {"max_sequences": 3, "tpm": 4000, "rpm": 60}, 30,
-        key_limits=({"tpm": 1200, "rpm": 40}, {"max_sequences": 2}),
+        "mixed", {"max_sequences": 6, "tpm": 4000, "rpm": 60}, 30,
+        key_limits=({"tpm": 1200, "rpm": 40}, {"max_sequences": 4}),
         model_limits={"tpm": 3500}, choices=(1, 2), budget="1.50", key_budget="0.60",
     ),
 )  # fmt: skip
