@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from memory_ports import TTL_MS, MemoryLedger, StandingClock
 from tenant_examples import a_key, a_tenant
@@ -18,6 +19,7 @@ from tenant_examples import a_key, a_tenant
 from gateway.domain.admission import Demand, Granted, Renewed
 from gateway.domain.tenant import Limits
 from gateway.errors import WeirError
+from gateway.serving import store_watch
 from gateway.serving.authenticate import Caller
 from gateway.serving.leases import Leases
 from gateway.serving.ports import HeldLease, LedgerUnavailable
@@ -28,7 +30,13 @@ MINUTE_MS = 60_000
 Reply = TypeVar("Reply")
 
 
-@dataclass
+@pytest.fixture(autouse=True)
+def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes only where the test says so."""
+    monkeypatch.setattr(store_watch, "MOMENT_S", 0.0)
+
+
+@dataclass(eq=False)
 class Run:
     """One request that ran, or still runs."""
 
@@ -175,10 +183,14 @@ class Partition(RuleBasedStateMachine):
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
         at = data.draw(st.sampled_from([at for at in (0, 1) if self.running[at]]))
-        run = self.running[at].pop(data.draw(st.integers(0, len(self.running[at]) - 1)))
-        run.ran, run.running = data.draw(st.booleans()), False
-        run.used = data.draw(st.integers(0, run.most)) if run.ran else 0
-        self.wait(self.gateways[at].settle(run.lease, actual_tokens=run.used, ran=run.ran))
+        run = data.draw(st.sampled_from(self.running[at]))
+        ran = data.draw(st.booleans())
+        self.finish(at, run, used=data.draw(st.integers(0, run.most)) if ran else 0, ran=ran)
+
+    def finish(self, at: int, run: Run, *, used: int, ran: bool) -> None:
+        self.running[at].remove(run)
+        run.used, run.ran, run.running = used, ran, False
+        self.wait(self.gateways[at].settle(run.lease, actual_tokens=used, ran=ran))
 
     @rule(ms=st.sampled_from([1, 400, 2_500, 5_000, 9_000, 20_000, 45_000]))
     def pass_time(self, ms: int) -> None:
@@ -242,15 +254,49 @@ class Partition(RuleBasedStateMachine):
         self.links[1].lost_replies = self.links[0].lost_replies = 0
         self.heal()
         for at, runs in enumerate(self.running):
-            for run in runs:
-                run.running, run.used = False, run.most
-                self.wait(self.gateways[at].settle(run.lease, actual_tokens=run.used, ran=True))
+            for run in runs[:]:
+                self.finish(at, run, used=run.most, ran=True)
         for gateway in self.gateways:
             self.wait(self.turn(gateway))
             assert (gateway.held, gateway.unsettled) == (0, 0)
         self.no_trailing_minute_passes_a_limit()
         assert self.ledger.states["acme"].leases == {}
         self.loop.close()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    age_ms=st.integers(0, 60_000),
+    unheard=st.integers(0, 2),
+    wait_ms=st.integers(0, TTL_MS),
+    rpm=st.booleans(),
+)
+@example(age_ms=47_500, unheard=0, wait_ms=9_000, rpm=True)
+@example(age_ms=50_000, unheard=1, wait_ms=4_000, rpm=False)
+def test_a_place_of_any_age(age_ms: int, unheard: int, wait_ms: int, rpm: bool) -> None:
+    """One lease takes the whole minute's tokens; its place may be taken over at some age of it;
+    from then on the gateway with the store asks for the same all the time."""
+    both = Partition()
+    both.limit(sequences=9, tpm=10, rpm=1 if rpm else None)
+    both.ask(at=0, sequences=1, tokens=10)
+    both.pass_time(age_ms)
+    for _ in range(unheard):
+        both.links[0].lost_replies = 1
+        both.wait(both.turn(both.gateways[0]))
+    both.change("cut")
+    both.notice()
+    (first,) = both.running[0]
+    both.finish(0, first, used=0, ran=False)
+    both.pass_time(wait_ms)
+    both.ask(at=0, sequences=1, tokens=10)
+    for _ in range(36):
+        both.pass_time(2_000)
+        both.ask(at=1, sequences=1, tokens=10)
+        for at in (0, 1):
+            for run in both.running[at][:]:
+                both.finish(at, run, used=10, ran=True)
+        both.no_trailing_minute_passes_a_limit()
+    both.teardown()
 
 
 Partition.TestCase.settings = settings(
