@@ -7,7 +7,7 @@ from storm.run import WORKER_FLAGS, Plan, storm
 from weir_dev import weir_dev
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_short_storm_passes_no_limit(tmp_path: Path) -> None:
     """C05, R21: ten seconds at five times every limit, a gateway killed, limits edited."""
     options = ("--engine", "simulated", "--worker-flags", WORKER_FLAGS, "--gateways", "2")
