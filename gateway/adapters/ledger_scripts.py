@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import cast
 
@@ -13,15 +14,15 @@ from gateway.domain.window import WINDOW_CELLS
 from gateway.serving.ports import Births, LedgerUnavailable
 
 _BEFORE = ("head", "window")
-_REAP = ("moves", "money", "shelf", "reap")
+_REAP = ("moves", "money", "funds", "shelf", "reap")
 PARTS = {
     "acquire": ("open", "offer", "wait", "money", "close", "save_all"),
     "settle": ("open", "moves", "money", "close", "save_all"),
-    "renew": ("open", "moves", "money", "shelf", "close"),
-    "observe": ("open", "offer", "money", "close"),
-    "begin": ("money", "close"),
-    "begin_month": ("open", "money", "shelf", "close"),
-    "finish_month": ("open", "money", "close"),
+    "renew": ("open", "moves", "money", "funds", "shelf", "close"),
+    "observe": ("open", "offer", "close"),
+    "begin": ("close",),
+    "begin_month": ("open", "money", "funds", "shelf", "close"),
+    "finish_month": ("open", "money", "funds", "close"),
     "unsettled": ("open", "close"),
 }
 """What each script is joined from, before its own file."""
@@ -33,6 +34,7 @@ _UNBORN, _AGAIN = -1, -2
 Argument = str | int | bytes
 
 
+@cache
 def script_source(name: str) -> str:
     """A script whole. What is done with what has lapsed is one function, so that all it needs is
     only made where something has; constants are written where they are used."""
