@@ -16,4 +16,4 @@ def test_lua_executes_the_specification(redis_url: str) -> None:
         async with redis.asyncio.Redis.from_url(redis_url) as plain:
             await plain.script_flush()
 
-    run_parity(lambda: connect_redis(redis_url, timeout_ms=5000), flush_scripts, examples=250)
+    run_parity(lambda: connect_redis(redis_url, timeout_ms=5000), flush_scripts, examples=120)
