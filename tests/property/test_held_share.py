@@ -170,6 +170,7 @@ class Partition(RuleBasedStateMachine):
         run = Run(lease, sequences, tokens, self.clock.now_ms())
         self.running[at].append(run)
         self.runs.append(run)
+        assert self.witness.held(run), "admitted under a lease that the store does not count"
         assert self.sequences() <= self.limits.max_sequences or (  # type: ignore[operator]
             self.witness.retaken and self.gateways[at].watch.state is StoreState.AWAY
         )
@@ -268,12 +269,20 @@ class Partition(RuleBasedStateMachine):
 @given(
     age_ms=st.integers(0, 60_000),
     unheard=st.integers(0, 2),
-    wait_ms=st.integers(0, TTL_MS),
+    wait_ms=st.integers(0, 2 * TTL_MS),
+    tokens=st.tuples(st.integers(0, 10), st.integers(1, 10)),
     rpm=st.booleans(),
+    heal_at=st.integers(0, 9),
 )
-@example(age_ms=47_500, unheard=0, wait_ms=9_000, rpm=True)
-@example(age_ms=50_000, unheard=1, wait_ms=4_000, rpm=False)
-def test_a_place_of_any_age(age_ms: int, unheard: int, wait_ms: int, rpm: bool) -> None:
+@example(age_ms=47_500, unheard=0, wait_ms=9_000, tokens=(0, 10), rpm=True, heal_at=9)
+@example(age_ms=50_000, unheard=1, wait_ms=4_000, tokens=(0, 10), rpm=False, heal_at=9)
+@example(age_ms=30_000, unheard=0, wait_ms=4_000, tokens=(0, 10), rpm=False, heal_at=0)
+@example(age_ms=1_000, unheard=0, wait_ms=10_500, tokens=(0, 10), rpm=False, heal_at=9)
+@example(age_ms=1_000, unheard=0, wait_ms=1_000, tokens=(5, 10), rpm=False, heal_at=0)
+@example(age_ms=1_000, unheard=0, wait_ms=1_000, tokens=(5, 5), rpm=True, heal_at=0)
+def test_a_place_of_any_age(
+    *, age_ms: int, unheard: int, wait_ms: int, tokens: tuple[int, int], rpm: bool, heal_at: int
+) -> None:
     """One lease takes the whole minute's tokens; its place may be taken over at some age of it;
     from then on the gateway with the store asks for the same all the time."""
     both = Partition()
@@ -286,15 +295,17 @@ def test_a_place_of_any_age(age_ms: int, unheard: int, wait_ms: int, rpm: bool) 
     both.change("cut")
     both.notice()
     (first,) = both.running[0]
-    both.finish(0, first, used=0, ran=False)
+    both.finish(0, first, used=tokens[0], ran=tokens[0] > 0)
     both.pass_time(wait_ms)
-    both.ask(at=0, sequences=1, tokens=10)
-    for _ in range(36):
+    both.ask(at=0, sequences=1, tokens=tokens[1])
+    for turn in range(36):
+        if turn == heal_at:
+            both.heal()
         both.pass_time(2_000)
         both.ask(at=1, sequences=1, tokens=10)
         for at in (0, 1):
             for run in both.running[at][:]:
-                both.finish(at, run, used=10, ran=True)
+                both.finish(at, run, used=run.most, ran=True)
         both.no_trailing_minute_passes_a_limit()
     both.teardown()
 
