@@ -114,7 +114,7 @@ class StoreWatch:
         self._judge()
         assert self._judging is not None  # noqa: S101 - `_judge` has just set it
         await asyncio.shield(self._judging)
-        return self._state is not StoreState.AWAY
+        return self.state is not StoreState.AWAY
 
     async def until_open(self) -> bool:
         """Whether requests are decided by the store; waits, for no longer than a decision may
