@@ -1,5 +1,6 @@
 """Goodput against offered load, with the knee: one simulated replica asked directly, one behind
-Weir, four behind Weir.
+Weir, four behind Weir. `window-1` is the baseline of those behind Weir: one replica asked directly
+for just as long, with the same cache at its start.
 
 `python benchmarks/curves.py --traces DIR [--only seedlike-direct-1,...] [--work DIR]` runs
 `weir loadtest --rates ...` on each system and leaves a picture and a summary in
@@ -37,7 +38,7 @@ class Load:
     options: tuple[str, ...]
     trace: str
     rates_per_replica: dict[str, tuple[float, ...]]
-    """By system: four replicas without prefix routing find less in their caches than one."""
+    """By system: four replicas share what one cannot, and a knee must lie between two rates."""
     duration_s: float
     warmup_s: float
     """Until the prefix cache is full of what is popular."""
@@ -57,6 +58,8 @@ class System:
     stream_interval: int
     """Tokens in an event, as SGLang's flag of that name: what one core of gateway can relay at
     this speed."""
+    is_long: bool = False
+    """For the load's `virtual_duration_s`; else for as long as the others."""
 
 
 LOADS = {
@@ -65,11 +68,12 @@ LOADS = {
         trace="seedlike_8rps_30min.jsonl",
         rates_per_replica={
             "direct-1": (4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0),
-            "weir-1": (5.0, 6.0, 6.5, 7.5),
-            "weir-4": (4.5, 5.25, 6.0, 7.0),
+            "window-1": (5.5, 6.5, 7.5),
+            "weir-1": (5.5, 6.5, 7.5),
+            "weir-4": (4.5, 5.5, 6.0, 6.5),
         },
-        duration_s=500.0,
-        warmup_s=200.0,
+        duration_s=340.0,
+        warmup_s=140.0,
         virtual_duration_s=1700.0,
     ),
     "mooncake": Load(
@@ -82,8 +86,9 @@ LOADS = {
         trace="mooncake_conversation_first20min.jsonl",
         rates_per_replica={
             "direct-1": (0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
-            "weir-1": (0.3, 0.45, 0.6, 0.75),
-            "weir-4": (0.3, 0.45, 0.6),
+            "window-1": (0.4, 0.6, 0.75),
+            "weir-1": (0.4, 0.6, 0.75),
+            "weir-4": (0.45, 0.6, 0.75, 0.9),
         },
         duration_s=400.0,
         warmup_s=100.0,
@@ -91,7 +96,8 @@ LOADS = {
     ),
 }
 SYSTEMS = {
-    "direct-1": System(replicas=1, gateways=0, speed=1.0, stream_interval=1),
+    "direct-1": System(replicas=1, gateways=0, speed=1.0, stream_interval=1, is_long=True),
+    "window-1": System(replicas=1, gateways=0, speed=1.0, stream_interval=1),
     "weir-1": System(replicas=1, gateways=1, speed=1.0, stream_interval=4),
     "weir-4": System(replicas=4, gateways=1, speed=1.0, stream_interval=16),
 }
@@ -132,7 +138,7 @@ def sweep(name: str, traces: Path, folder: Path) -> None:
     load, system = LOADS[load_name], SYSTEMS[system_name]
     rates = ",".join(f"{rate * system.replicas:g}" for rate in load.rates_per_replica[system_name])
     output = folder / "report"
-    duration_s = load.duration_s if system.gateways else load.virtual_duration_s
+    duration_s = load.virtual_duration_s if system.is_long else load.duration_s
     with running(system, folder) as target:
         command = [
             *(*WEIR, "loadtest", *target, *load.options, "--trace", str(traces / load.trace)),
