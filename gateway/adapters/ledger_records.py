@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import cast
 
+from gateway.domain.admission_checks import reservation
 from gateway.domain.decisions import Demand, Granted, Kind, MoneyUnknown, Paused, Refused, Settled
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.ports import HeldLease
@@ -19,11 +20,13 @@ _NONE = -1
 _LIMITS = struct.Struct("<6d")
 _USE = struct.Struct("<4d")
 _FUND = struct.Struct("<4d")
-_DEMAND = struct.Struct("<6d")
+_DEMAND = struct.Struct("<7d")
+_GRANTED = struct.Struct("<16d")
 _LEASE = struct.Struct("<6d")
 _ACTUAL = struct.Struct("<5d")
 
 Answer = Granted | Refused | Paused | MoneyUnknown
+Reply = list[object] | bytes
 
 
 def packed_limits(scopes: Sequence[ScopeLimits]) -> bytes:
@@ -44,10 +47,13 @@ def packed_limits(scopes: Sequence[ScopeLimits]) -> bytes:
     )
 
 
-def packed_demand(demand: Demand, ttl_ms: int) -> bytes:
+def packed_demand(demand: Demand, scopes: Sequence[ScopeLimits], ttl_ms: int) -> bytes:
     """What a request asks, and how long its lease lives."""
-    cost = divmod(demand.cost_pico, PICO_PER_UNIT)
-    return _DEMAND.pack(demand.sequences, demand.tokens, demand.floor_tokens, ttl_ms, *cost)
+    units, pico = divmod(demand.cost_pico, PICO_PER_UNIT)
+    need = reservation(demand, tuple(scopes))
+    return _DEMAND.pack(
+        demand.sequences, demand.tokens, demand.floor_tokens, ttl_ms, units, pico, need
+    )
 
 
 def packed_actual(tokens: int, cost_pico: int, *, ran: bool, carried: bool) -> bytes:
@@ -67,8 +73,10 @@ def packed_lease(lease: HeldLease) -> bytes:
     return b"L" + numbers + f"{lease.month}|{lease.key_id}|{lease.model}".encode()
 
 
-def answer(reply: list[object], demand: Demand, scopes: Sequence[ScopeLimits]) -> Answer:
+def answer(reply: Reply, demand: Demand, scopes: Sequence[ScopeLimits]) -> Answer:
     """What `acquire.lua` replied."""
+    if isinstance(reply, bytes):
+        return _granted(reply, scopes)
     match reply:
         case [1, int(reserved), int(second), int(now_ms), *packed]:
             return Granted(reserved, second, uses(packed, scopes), now_ms)
@@ -85,6 +93,15 @@ def answer(reply: list[object], demand: Demand, scopes: Sequence[ScopeLimits]) -
             wait_ms = None if wait < 0 else wait
             return Refused(_KINDS[kind], use.limits, limit, used, need, wait_ms, seen)
     raise ValueError("a reply of acquire.lua that no release of it gives")
+
+
+def _granted(packed: bytes, scopes: Sequence[ScopeLimits]) -> Granted:
+    reserved, second, now_ms, reset_ms, *counts = map(int, _GRANTED.unpack(packed))
+    uses = tuple(
+        ScopeUse(scope, *counts[at : at + 3], reset_ms)
+        for scope, at in zip(scopes, (0, 3, 6, 9), strict=True)
+    )
+    return Granted(reserved, second, uses, now_ms)
 
 
 def uses(packed: Sequence[object], scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:

@@ -13,7 +13,9 @@ from gateway.adapters.redis import RedisClient, Script
 from gateway.domain.window import WINDOW_CELLS
 from gateway.serving.ports import Births, LedgerUnavailable
 
-_BEFORE = ("head", "window")
+_USUAL = {"acquire": ("grant",), "settle": ("finish",)}
+"""The usual case of a script, which comes first and does without the rest."""
+_BEFORE = ("window",)
 _REAP = ("moves", "money", "funds", "shelf", "reap")
 PARTS = {
     "acquire": ("open", "offer", "wait", "money", "close", "save_all"),
@@ -28,6 +30,8 @@ PARTS = {
 """What each script is joined from, before its own file."""
 _CONSTANT = re.compile(r"^\s*local ([A-Z][A-Z_]*) = ([^-{(\n]+?|-1)(?: *--.*)?$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*(--.*)?\n", re.MULTILINE)
+_INSERT = re.compile(r"^ *-- insert (\w+)\n", re.MULTILINE)
+_EACH = re.compile(r"^ *-- each scope\n(.*?)^ *-- end each\n", re.MULTILINE | re.DOTALL)
 KEYS = ("book", "leases", "lapsed", "forget", "money", "recent")
 _UNBORN, _AGAIN = -1, -2
 
@@ -38,8 +42,8 @@ Argument = str | int | bytes
 def script_source(name: str) -> str:
     """A script whole. What is done with what has lapsed is one function, so that all it needs is
     only made where something has; constants are written where they are used."""
-    reap = ["local function reap(meta)\n", *map(_text, _REAP), "end\n"]
-    source = "".join(map(_text, _BEFORE)) + "".join(reap)
+    source = "".join(map(_text, ("head", *_USUAL.get(name, ()), *_BEFORE)))
+    source += "".join(["local function reap(meta)\n", *map(_text, _REAP), "end\n"])
     source += "".join(map(_text, (*PARTS[name], name)))
     constants = dict(_CONSTANT.findall(source))
     source = _CONSTANT.sub("", source)
@@ -47,8 +51,19 @@ def script_source(name: str) -> str:
 
 
 def _text(part: str) -> str:
-    text = (files("gateway.adapters") / "lua" / f"{part}.lua").read_text()
+    """One file, without its comments. What is said of each scope, with N for its number, is written
+    four times over: so it needs neither a function nor a table."""
+    text = _INSERT.sub(lambda found: _file(found[1]), _file(part))
+    text = _EACH.sub(lambda found: "".join(_numbered(found[1], n) for n in "1234"), text)
     return _COMMENT.sub("", text)
+
+
+def _numbered(text: str, number: str) -> str:
+    return re.sub(r"\bN\b|(?<=_)N\b", number, text)
+
+
+def _file(part: str) -> str:
+    return (files("gateway.adapters") / "lua" / f"{part}.lua").read_text()
 
 
 class LedgerScripts:

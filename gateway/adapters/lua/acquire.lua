@@ -8,7 +8,8 @@
 -- uses…: for each scope running, tokens, requests, ms until its window is empty; then for each its
 --        FUND, or nothing where the month is not known; then for each its LIMITS, or nothing where
 --        they are those that were offered
-local DEMAND = '<dddddd' -- sequences, tokens, floor tokens, time to live ms, cost (units, pico)
+local DEMAND = '<ddddddd' -- sequences, tokens, floor tokens, time to live ms, cost (units, pico),
+--                           tokens to reserve if the limits offered are in force
 local USES = '<dddddddddddddddd'
 local SEQUENCES_RETRY_MS = 1000
 local rid, month = ARGV[2], ARGV[6]

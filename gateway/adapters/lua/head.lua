@@ -49,6 +49,9 @@ local META_CHANGED = 6
 local LIMITS = '<dddddd'
 local LIMITS_SIZE = 48
 local HEAD = '<ddddddddddd'
+local HEAD_SIZE = 88
+local WITHOUT = '<c48ddddd' -- HEAD from another one's limits
+local WITH_CELL = '<c48dddddI4di4' -- and a CELL behind it
 local VERSION = 1
 local SEQUENCES = 2
 local TPM = 3
@@ -68,7 +71,10 @@ local IS_NEW = 16
 
 local LEASE = '<dddddd' -- forgotten at, sequences, tokens, second, cost (units, pico)
 local LEASE_REST = 50
+local HELD = '<c1ddddddc0' -- state, LEASE, month|key|model
+local HELD_NUMBERS = '<c1dddd'
 local TIMED = '<d'
+local ENDED = '<c1d' -- state, TIMED
 
 local now_ms
 if ARGV[1] == '' then
