@@ -62,9 +62,8 @@ class RedisLedger:
     ) -> Granted | Refused | Paused | MoneyUnknown:
         """One decision over all scopes. Idempotent by request id."""
         arguments = (
-            demand.request_id, *records.fields(key_id, model), demand.month,
-            f"{demand.month}|{key_id}|{model}", records.packed_limits(scopes),
-            records.packed_demand(demand, scopes, self._ttl_ms),
+            demand.request_id, *records.fields(key_id, model), f"{demand.month}|{key_id}|{model}",
+            records.packed_limits(scopes) + records.packed_demand(demand, scopes, self._ttl_ms),
         )  # fmt: skip
         reply = await self._scripts.run("acquire", tenant_id, arguments)
         return records.answer(reply, demand, scopes)

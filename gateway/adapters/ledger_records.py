@@ -31,20 +31,17 @@ Reply = list[object] | bytes
 
 def packed_limits(scopes: Sequence[ScopeLimits]) -> bytes:
     """The limits of scopes, in their order."""
-    return b"".join(
-        _LIMITS.pack(
+    packed = b""
+    for scope in scopes:
+        sequences, tpm, rpm, budget = scope.max_sequences, scope.tpm, scope.rpm, scope.budget_pico
+        packed += _LIMITS.pack(
             scope.version,
-            _NONE if scope.max_sequences is None else scope.max_sequences,
-            _NONE if scope.tpm is None else scope.tpm,
-            _NONE if scope.rpm is None else scope.rpm,
-            *(
-                (_NONE, 0)
-                if scope.budget_pico is None
-                else divmod(scope.budget_pico, PICO_PER_UNIT)
-            ),
+            _NONE if sequences is None else sequences,
+            _NONE if tpm is None else tpm,
+            _NONE if rpm is None else rpm,
+            *((_NONE, 0) if budget is None else divmod(budget, PICO_PER_UNIT)),
         )
-        for scope in scopes
-    )
+    return packed
 
 
 def packed_demand(demand: Demand, scopes: Sequence[ScopeLimits], ttl_ms: int) -> bytes:
@@ -97,11 +94,13 @@ def answer(reply: Reply, demand: Demand, scopes: Sequence[ScopeLimits]) -> Answe
 
 def _granted(packed: bytes, scopes: Sequence[ScopeLimits]) -> Granted:
     reserved, second, now_ms, reset_ms, *counts = map(int, _GRANTED.unpack(packed))
-    uses = tuple(
-        ScopeUse(scope, *counts[at : at + 3], reset_ms)
-        for scope, at in zip(scopes, (0, 3, 6, 9), strict=True)
-    )
-    return Granted(reserved, second, uses, now_ms)
+    uses = [
+        ScopeUse(scope, running, tokens, requests, reset_ms)
+        for scope, running, tokens, requests in zip(
+            scopes, counts[::3], counts[1::3], counts[2::3], strict=True
+        )
+    ]
+    return Granted(reserved, second, tuple(uses), now_ms)
 
 
 def uses(packed: Sequence[object], scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import cast
 
@@ -33,6 +33,7 @@ _COMMENT = re.compile(r"^\s*(--.*)?\n", re.MULTILINE)
 _INSERT = re.compile(r"^ *-- insert (\w+)\n", re.MULTILINE)
 _EACH = re.compile(r"^ *-- each scope\n(.*?)^ *-- end each\n", re.MULTILINE | re.DOTALL)
 KEYS = ("book", "leases", "lapsed", "forget", "money", "recent")
+KEYS_KEPT = 4096
 _UNBORN, _AGAIN = -1, -2
 
 Argument = str | int | bytes
@@ -66,6 +67,11 @@ def _file(part: str) -> str:
     return (files("gateway.adapters") / "lua" / f"{part}.lua").read_text()
 
 
+@lru_cache(maxsize=KEYS_KEPT)
+def _keys(tenant_id: str) -> tuple[str, ...]:
+    return tuple(f"weir:{{{tenant_id}}}:{key}" for key in KEYS)
+
+
 class LedgerScripts:
     """Every run is one atomic script on keys that share a hash slot.
 
@@ -95,9 +101,10 @@ class LedgerScripts:
     async def run(
         self, name: str, tenant_id: str, arguments: Sequence[Argument], *, is_urgent: bool = True
     ) -> list[object]:
-        """The script's reply. Raises LedgerUnavailable; then it may or may not have taken effect.
+        """The script's reply, an array or bytes.
 
-        What is not urgent may be run again for as long as it takes.
+        Raises LedgerUnavailable; then it may or may not have taken effect. What is not
+        urgent may be run again for as long as it takes.
         """
         try:
             reply = await self._once(name, tenant_id, arguments)
@@ -118,7 +125,5 @@ class LedgerScripts:
         await self._once("begin", tenant_id, complete)
 
     async def _once(self, name: str, tenant_id: str, arguments: Sequence[Argument]) -> list[object]:
-        prefix = f"weir:{{{tenant_id}}}:"
-        keys = [prefix + key for key in KEYS]
         now = "" if self._clock_ms is None else self._clock_ms()
-        return cast("list[object]", await self._scripts[name](keys, [now, *arguments]))
+        return cast("list[object]", await self._scripts[name](_keys(tenant_id), (now, *arguments)))

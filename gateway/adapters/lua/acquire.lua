@@ -1,7 +1,7 @@
 -- Grant a lease and a reservation in all four scopes, or nothing (admission.acquire).
--- ARGV: 1 now, 2 request id, 3 '@' key scope, 4 '@' model scope, 5 '@' key and model scope, 6 month
---       or empty, 7 month|key|model, 8 the four LIMITS, the widest scope first, 9 DEMAND
--- Reply: granted {1, reserved tokens, second, now, uses…}
+-- ARGV: 1 now, 2 request id, 3 '@' key scope, 4 '@' model scope, 5 '@' key and model scope,
+--       6 month|key|model, the month may be empty, 7 the four LIMITS, the widest scope first, DEMAND
+-- Reply: granted, in the usual case as grant.lua, else {1, reserved tokens, second, now, uses…}
 --        refused {0, kind (1 sequences, 2 requests, 3 tokens, 4 budget), scope's index, limit, used,
 --                 need, retry after ms (-1: never), uses…}; of a budget the amounts are in the uses
 --        paused {2, until, now}; the month's money is not known {3}
@@ -10,19 +10,20 @@
 --        they are those that were offered
 local DEMAND = '<ddddddd' -- sequences, tokens, floor tokens, time to live ms, cost (units, pico),
 --                           tokens to reserve if the limits offered are in force
+local DEMAND_AT = 193
 local USES = '<dddddddddddddddd'
 local SEQUENCES_RETRY_MS = 1000
-local rid, month = ARGV[2], ARGV[6]
+local rid, month = ARGV[2], string.match(ARGV[6], '^[^|]*')
 local found, meta = open(rid, '@tenant', ARGV[3], ARGV[4], ARGV[5])
 if not found then
   return meta
 end
-local sequences, tokens, floor, ttl_ms, cost, cost_pico = struct.unpack(DEMAND, ARGV[9])
+local sequences, tokens, floor, ttl_ms, cost, cost_pico = struct.unpack(DEMAND, ARGV[7], DEMAND_AT)
 local list = { parse(found[3]), parse(found[4]), parse(found[5]), parse(found[6]) }
 local second, is_newer = 0, false
 for i = 1, 4 do
   local s = list[i]
-  is_newer = offer(s, ARGV[8], i * LIMITS_SIZE - 47) or is_newer
+  is_newer = offer(s, ARGV[7], i * LIMITS_SIZE - 47) or is_newer
   local now = advance(s)
   if now > second then
     second = now
@@ -163,7 +164,7 @@ if found[2] then
   redis.call('ZREM', LAPSED, rid)
   redis.call('ZREM', FORGET, rid)
 end
-local lease = 'L' .. struct.pack(LEASE, 0, sequences, need, second, cost, cost_pico) .. ARGV[7]
+local lease = 'L' .. struct.pack(LEASE, 0, sequences, need, second, cost, cost_pico) .. ARGV[6]
 save_all(rid, lease, list)
 redis.call('ZADD', LEASES, now_ms + ttl_ms, rid)
 due(meta, now_ms + ttl_ms)

@@ -11,13 +11,13 @@ repeat
   if not (meta and lease and old_1 and old_2 and old_3 and old_4) then
     break
   end
-  local _, _, next_due, kept_until, tracked = read(META, meta)
+  local sequences_from, tokens_from, next_due, kept_until, tracked = read(META, meta)
   local left_ms = kept_until - now_ms
   local forgotten_ms = now_ms + SETTLED_KEEP_MS + SETTLED_GRID_MS - 1
   forgotten_ms = forgotten_ms - forgotten_ms % SETTLED_GRID_MS
   local actual, ran, carried = read(ACTUAL, ARGV[7])
   local state, _, sequences, reserved, charged_s = read(HELD_NUMBERS, lease)
-  if now_ms >= next_due or forgotten_ms < next_due or tracked == 1 or state ~= 'L' or carried == 1
+  if now_ms >= next_due or tracked == 1 or state ~= 'L' or carried == 1
     or left_ms < KEPT_AGAIN_MS or left_ms > KEPT_S * 1000 then
     break
   end
@@ -78,6 +78,10 @@ repeat
   call('HSET', BOOK, rid, write(ENDED, 'S', forgotten_ms), '@tenant', new_1, name_2, new_2, name_3,
     new_3, name_4, new_4)
   call('ZADD', FORGET, forgotten_ms, rid)
+  if forgotten_ms < next_due then
+    call('HSET', BOOK, '@', write(META, sequences_from, tokens_from, forgotten_ms, kept_until,
+      tracked))
+  end
   do
     return { 1 }
   end

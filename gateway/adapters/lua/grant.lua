@@ -13,9 +13,10 @@ repeat
     break
   end
   local sequences_from, tokens_from, next_due, kept_until, tracked = read(META, meta)
-  local sequences, tokens, floor, ttl_ms, cost, cost_pico, need = read(DEMAND, ARGV[9])
+  local sequences, tokens, floor, ttl_ms, cost, cost_pico, need = read(DEMAND, ARGV[7],
+    DEMAND_AT)
   local expires_ms, left_ms = now_ms + ttl_ms, kept_until - now_ms
-  if now_ms >= next_due or expires_ms < next_due or tracked == 1 or sequences_from > now_ms
+  if now_ms >= next_due or tracked == 1 or sequences_from > now_ms
     or tokens_from > now_ms or left_ms < KEPT_AGAIN_MS or left_ms > KEPT_S * 1000 then
     break
   end
@@ -24,7 +25,7 @@ repeat
   do
     local version, most, tpm, rpm, budget, budget_pico, running, used, requests, reached, seen,
       from = read(HEAD, old_N)
-    local offered, offered_most, offered_tpm, offered_rpm, offered_budget = read(LIMITS, ARGV[8],
+    local offered, offered_most, offered_tpm, offered_rpm, offered_budget = read(LIMITS, ARGV[7],
       N * LIMITS_SIZE - 47)
     if version ~= offered or most ~= offered_most or tpm ~= offered_tpm or rpm ~= offered_rpm
       or budget ~= -1 or offered_budget ~= -1 then
@@ -51,9 +52,12 @@ repeat
   end
   -- end each
   local rid = ARGV[2]
-  call('HSET', BOOK, rid, write(HELD, 'L', 0, sequences, need, now_s, cost, cost_pico, ARGV[7]),
+  call('HSET', BOOK, rid, write(HELD, 'L', 0, sequences, need, now_s, cost, cost_pico, ARGV[6]),
     '@tenant', new_1, name_2, new_2, name_3, new_3, name_4, new_4)
   call('ZADD', LEASES, expires_ms, rid)
+  if expires_ms < next_due then
+    call('HSET', BOOK, '@', write(META, sequences_from, tokens_from, expires_ms, kept_until, tracked))
+  end
   do
     return write(GRANTED, need, now_s, now_ms, (now_s + WINDOW_S) * 1000 - now_ms, running_1, used_1,
       requests_1, running_2, used_2, requests_2, running_3, used_3, requests_3, running_4, used_4,

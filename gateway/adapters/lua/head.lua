@@ -76,11 +76,13 @@ local HELD_NUMBERS = '<c1dddd'
 local TIMED = '<d'
 local ENDED = '<c1d' -- state, TIMED
 
-local now_ms
+local now_ms, now_s
 if ARGV[1] == '' then
-  local t = redis.call('TIME')
-  now_ms = t[1] * 1000 + math.floor(t[2] / 1000)
+  local time = redis.call('TIME')
+  local micros = time[2] + 0
+  now_s = time[1] + 0
+  now_ms = now_s * 1000 + (micros - micros % 1000) / 1000
 else
   now_ms = tonumber(ARGV[1])
+  now_s = (now_ms - now_ms % 1000) / 1000
 end
-local now_s = math.floor(now_ms / 1000)
