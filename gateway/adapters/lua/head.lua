@@ -23,7 +23,9 @@
 -- more leases have lapsed than one call takes care of, repeat. Nothing else was done then.
 --
 -- A script makes few objects: allocating them is most of what it costs. So constants (LIKE_THIS) are
--- put in by the loader, a scope is an array, and what is seldom needed is made inside `reap`.
+-- put in by the loader, a scope is an array, and what is seldom needed is made inside `reap`. What
+-- happens most (grant.lua, finish.lua) comes first, with no function and no array of its own: what is
+-- between "each scope" and "end each" the loader writes four times, N being the scope's number.
 local BOOK = KEYS[1]
 local LEASES = KEYS[2]
 local LAPSED = KEYS[3]
