@@ -17,7 +17,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     """Refused by the engine after admission: zero tokens, never billed."""
     GATEWAY_LOST = "gateway_lost"
-    """The gateway died or was stopped before the end was known."""
+    """The gateway died, was stopped or failed before the end was known."""
 
 
 class UsageSource(StrEnum):

@@ -3,29 +3,29 @@
 Each step takes values and returns a value; none reaches back. A refusal is an exception before
 anything was sent. From admission on exactly one record is written and the lease is settled exactly
 once, whatever happens: recorded first, since a crash between leaves a lease that lapses, where the
-other order would lose a bill; and both before the client's last byte.
+other order would lose a bill; and both before the client's last byte. What a bug of ours leaves
+undone of the two is done by `closing`.
 """
 
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 
-from billing.domain.rating import rated
-from billing.domain.usage_record import Outcome, UsageRecord
+from billing.domain.usage_record import Outcome
 from gateway.domain import routing
 from gateway.domain.request_id import request_id
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded, WeirError
-from gateway.serving.admit import Admission, admit
+from gateway.serving.admit import admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
 from gateway.serving.asking import Asking
 from gateway.serving.attempt import Upstream
 from gateway.serving.authenticate import Caller, authenticate, usable_model
-from gateway.serving.choice import Choice
 from gateway.serving.choices import ChoiceStreams
+from gateway.serving.closing import Closing, Running
 from gateway.serving.dispatch import choices_of
 from gateway.serving.estimate import Estimate
 from gateway.serving.estimator import Estimator
@@ -43,7 +43,7 @@ from gateway.serving.ports import (
     Tokenizer,
     UsageJournal,
 )
-from gateway.serving.record import client_usage, usage_record
+from gateway.serving.record import client_usage
 from gateway.serving.relay import relay
 from gateway.serving.spending import spending_of
 from gateway.serving.upstream_body import PATHS
@@ -63,16 +63,6 @@ class Policy:
     keepalive_ms: int
     cache_salt_secret: str
     show_worker_header: bool
-
-
-@dataclass
-class Running:
-    """One admitted request: what it holds and what is known of it."""
-
-    asking: Asking
-    held: Admission
-    live: LiveRequest
-    choices: list[Choice]
 
 
 class Completions:
@@ -96,6 +86,13 @@ class Completions:
         self._estimator = Estimator(tokenizer, leases)
         self._leases = leases
         self._journal = journal
+        self._closing = Closing(
+            estimator=self._estimator,
+            leases=leases,
+            journal=journal,
+            directory=directory,
+            clock=clock,
+        )
         self._upstream = upstream
         self._live = live
         self._clock = clock
@@ -120,10 +117,14 @@ class Completions:
             at_ms=now_ms,
             at_us=self._clock.monotonic_us(),
         )
-        task = asyncio.create_task(self._answer(arrival))
+        await asyncio.shield(self._kept(self._answer(arrival)))
+
+    def _kept(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """A task that goes on where who waits for it is cancelled."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await asyncio.shield(task)
+        return task
 
     async def _answer(self, arrival: Arrival) -> None:
         try:
@@ -159,18 +160,23 @@ class Completions:
             leases=self._leases,
             journal=self._journal,
         )
-        running = Running(
-            asking, held, LiveRequest(arrival.connection, self._clock.monotonic_us()),
-            choices_of(
-                asking, held.needs, self._upstream.fleet,
-                cache_salt_secret=self._policy.cache_salt_secret,
-            ),
-        )  # fmt: skip
-        self._live.add(running.live)
+        live = LiveRequest(arrival.connection, self._clock.monotonic_us())
+        running = Running(asking, held, live)
         try:
+            self._live.add(live)
+            running.choices = choices_of(
+                asking,
+                held.needs,
+                self._upstream.fleet,
+                cache_salt_secret=self._policy.cache_salt_secret,
+            )
             await self._run(running)
         finally:
-            self._live.remove(running.live)
+            try:
+                if not running.is_settled:
+                    await asyncio.shield(self._kept(self._closing.close(running)))
+            finally:
+                self._live.remove(live)
 
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
         """The request, once it is known that somebody may serve it. Raises Overloaded(no_worker),
@@ -189,11 +195,7 @@ class Completions:
 
     async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
         return await self._estimator.estimate(
-            asking.request,
-            asking.model,
-            asking.caller,
-            self._workers(asking.model.id),
-            exactly=exactly,
+            asking, self._workers(asking.model.id), exactly=exactly
         )
 
     def _workers(self, model: str) -> list[WorkerView]:
@@ -214,9 +216,11 @@ class Completions:
             )
             sent = asking.request.forward
             ending = await relay(streams, running.choices, answer, running.live, sent)
-            record = await self._usage(running, ending.outcome)
-            failure = await self._record(record) or ending.failure
-            await self._settle(running, record)
+            record = await self._closing.usage(running, ending.outcome)
+            failure = await self._closing.record(running, record) or ending.failure
+            if failure is None and record.outcome is Outcome.GATEWAY_LOST:
+                failure = WeirError("the gateway failed on this request")
+            await self._closing.settle(running, record)
             if failure is not None:
                 metrics.ERRORS.labels(code=failure.code).inc()
                 await answer.fail(failure)
@@ -238,42 +242,3 @@ class Completions:
                 keepalive_s=self._policy.keepalive_ms / 1000,
             )  # fmt: skip
         return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
-
-    async def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
-        asking, held = running.asking, running.held
-        counts = await self._estimator.prompt_counts(
-            asking.request, asking.caller.tenant.id, held.needs, running.choices
-        )
-        used = usage_record(
-            held.admitted,
-            running.choices,
-            outcome,
-            prompt_counts=counts,
-            arrival_us=asking.arrival.at_us,
-            ended_at_ms=self._clock.now_ms(),
-        )
-        return rated(used, self._directory.price_book(), held.admitted.currency)
-
-    async def _record(self, record: UsageRecord) -> WeirError | None:
-        """Durable on return. What is returned says that it is not: then the admission, which is
-        durable, becomes gateway_lost when the journal is next opened."""
-        try:
-            await self._journal.ended(record)
-        except WeirError as error:
-            return error
-        except Exception as error:  # noqa: BLE001 - a bug of ours; the lease is settled all the same
-            log_failure(_log, error, "request %s could not be recorded", record.request_id)
-            return WeirError("the gateway failed on this request")
-        metrics.observe_ended(record)
-        return None
-
-    async def _settle(self, running: Running, record: UsageRecord) -> None:
-        await self._leases.settle(
-            running.held.lease,
-            actual_tokens=record.prompt_tokens + record.output_tokens,
-            ran=bool(record.attempts),
-            actual_cost_pico=record.cost_pico or 0,
-        )
-        self._estimator.learn(
-            record.tenant_id, record.model, running.held.needs, running.choices, record.outcome
-        )

@@ -1,0 +1,132 @@
+"""How an admitted request is closed: one record, then one settlement, whatever happened before."""
+
+import logging
+from dataclasses import dataclass, field
+
+from billing.domain.price_book import PriceBook
+from billing.domain.rating import rated
+from billing.domain.usage_record import Outcome, UsageRecord
+from gateway.errors import WeirError
+from gateway.serving.admit import Admission
+from gateway.serving.asking import Asking
+from gateway.serving.choice import Choice
+from gateway.serving.estimator import Estimator
+from gateway.serving.leases import Leases
+from gateway.serving.live import LiveRequest
+from gateway.serving.ports import Clock, Directory, UsageJournal
+from gateway.serving.record import usage_record
+from gateway.telemetry import metrics
+from gateway.telemetry.logs import log_failure
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Running:
+    """One admitted request: what it holds and what is known of it."""
+
+    asking: Asking
+    held: Admission
+    live: LiveRequest
+    choices: list[Choice] = field(default_factory=list)
+    record: UsageRecord | None = None
+    """What the journal was given."""
+    is_settled: bool = False
+
+
+class Closing:
+    """Records and settles the admitted requests of one gateway."""
+
+    def __init__(
+        self,
+        *,
+        estimator: Estimator,
+        leases: Leases,
+        journal: UsageJournal,
+        directory: Directory,
+        clock: Clock,
+    ) -> None:
+        self._estimator = estimator
+        self._leases = leases
+        self._journal = journal
+        self._directory = directory
+        self._clock = clock
+
+    async def usage(self, running: Running, outcome: Outcome) -> UsageRecord:
+        """What it used and costs. Does not raise: where a bug of ours is in the way, the request is
+        lost by us."""
+        try:
+            return await self._usage(running, outcome)
+        except Exception as error:  # noqa: BLE001 - a bug of ours; it is recorded all the same
+            log_failure(_log, error, "what a request used could not be told")
+            return self._lost(running)
+
+    async def _usage(self, running: Running, outcome: Outcome) -> UsageRecord:
+        asking, held = running.asking, running.held
+        counts = await self._estimator.prompt_counts(
+            asking.request, asking.caller.tenant.id, held.needs, running.choices
+        )
+        used = usage_record(
+            held.admitted,
+            running.choices,
+            outcome,
+            prompt_counts=counts,
+            arrival_us=asking.arrival.at_us,
+            ended_at_ms=self._clock.now_ms(),
+        )
+        return rated(used, self._directory.price_book(), held.admitted.currency)
+
+    async def record(self, running: Running, record: UsageRecord) -> WeirError | None:
+        """Durable on return. What is returned says that it is not: then the admission, which is
+        durable, becomes gateway_lost when the journal is next opened."""
+        running.record = record
+        try:
+            await self._journal.ended(record)
+        except WeirError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - a bug of ours; the lease is settled all the same
+            log_failure(_log, error, "request %s could not be recorded", record.request_id)
+            return WeirError("the gateway failed on this request")
+        metrics.observe_ended(record)
+        return None
+
+    async def settle(self, running: Running, record: UsageRecord) -> None:
+        """End the lease by what was recorded, and learn from it."""
+        running.is_settled = True
+        await self._leases.settle(
+            running.held.lease,
+            actual_tokens=record.prompt_tokens + record.output_tokens,
+            ran=bool(record.attempts),
+            actual_cost_pico=record.cost_pico or 0,
+        )
+        self._estimator.learn(
+            record.tenant_id, record.model, running.held.needs, running.choices, record.outcome
+        )
+
+    async def close(self, running: Running) -> None:
+        """Do what a bug or a cancellation left undone: nothing is held on behalf of a request that
+        no longer runs. What was not recorded is gateway_lost, which nobody pays for."""
+        if running.record is None:
+            await self.record(running, self._lost(running))
+        if not running.is_settled and running.record is not None:
+            await self.settle(running, running.record)
+
+    def _lost(self, running: Running) -> UsageRecord:
+        """As much as is known. Counts that cannot even be added up are left out."""
+        try:
+            return self._unpaid(running, running.choices)
+        except Exception as error:  # noqa: BLE001 - the bug may be in what counts
+            log_failure(_log, error, "what a request used could not be told")
+            return self._unpaid(running, [])
+
+    def _unpaid(self, running: Running, choices: list[Choice]) -> UsageRecord:
+        held = running.held
+        used = usage_record(
+            held.admitted,
+            choices,
+            Outcome.GATEWAY_LOST,
+            prompt_counts=held.needs.prompt_counts,
+            arrival_us=running.asking.arrival.at_us,
+            ended_at_ms=self._clock.now_ms(),
+        )
+        return rated(used, PriceBook(()), held.admitted.currency)

@@ -1,0 +1,115 @@
+"""INV-1 through bugs of our own and cancellations: at any point after admission there is one
+record, nobody pays for it, and nothing stays held."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import engine_events as events
+import pytest
+from memory_gateway import MemoryGateway, error_of, until
+from scripted_engine import HANG
+
+from billing.domain.usage_record import Outcome
+from gateway.serving import closing, completion, record
+
+UNTOLD = [events.role(), events.content("a"), events.content("b"), events.finish()]
+"""An engine that tells no usage, so that the prompt is counted afterwards."""
+
+
+class Bug(Exception):
+    """What nobody expects."""
+
+
+def broken(*_: Any, **__: Any) -> Any:
+    raise Bug
+
+
+def from_call(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """As `real`, and a bug from that call on."""
+    calls = 0
+
+    def call(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return broken() if calls >= number else real(*given, **named)
+
+    return call
+
+
+def break_gateway(gateway: MemoryGateway, where: str, patch: pytest.MonkeyPatch) -> None:
+    """Break one step behind admission."""
+    if where == "headers":
+        patch.setattr(completion, "limit_headers", broken)
+    elif where == "choices":
+        patch.setattr(completion, "choices_of", broken)
+    elif where == "live":
+        patch.setattr(gateway.live, "add", broken)
+    elif where == "count":
+        patch.setattr(gateway.tokenizer, "count", broken)
+    else:
+        book = from_call(2, gateway.directory.price_book)
+        patch.setattr(gateway.directory, "price_book", book)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("where", ["headers", "choices", "live", "count", "prices"])
+async def test_a_bug_after_admission_is_recorded_and_settled(
+    where: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-1, INV-5: once each, as lost by us; the client is told that we failed."""
+    gateway = MemoryGateway(UNTOLD)
+    break_gateway(gateway, where, monkeypatch)
+    client = await gateway.post(stream=stream)
+    entry = gateway.assert_one_of_each(Outcome.GATEWAY_LOST)
+    assert (entry.billable, entry.cost_pico or 0) == (False, 0)
+    assert error_of(client)["code"] == "internal_error"
+    ran = where in ("count", "prices")
+    assert (entry.output_tokens, bool(entry.attempts)) == ((2, True) if ran else (0, False))
+
+
+async def test_what_cannot_be_added_up_is_recorded_without_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bug in what counts meets the backstop too: what was admitted is recorded all the same."""
+    gateway = MemoryGateway(events.answer(["a"]))
+    real = record.usage_record
+
+    def counts_nothing(admitted: Any, choices: Any, *given: Any, **named: Any) -> Any:
+        return broken() if choices else real(admitted, choices, *given, **named)
+
+    monkeypatch.setattr(closing, "usage_record", counts_nothing)
+    await gateway.post()
+    entry = gateway.assert_one_of_each(Outcome.GATEWAY_LOST)
+    assert (entry.prompt_tokens, entry.output_tokens) == (0, 0)
+
+
+async def test_a_cancelled_request_is_recorded_and_settled() -> None:
+    """A loop that ends cancels what still runs: even then nothing is left held."""
+    gateway = MemoryGateway([events.role(), HANG])
+    waiting = asyncio.create_task(gateway.post(stream=True))
+    await until(lambda: gateway.engine.streams and gateway.leases.held)
+    (task,) = gateway.completions._tasks
+    task.cancel()
+    await asyncio.wait([task, waiting])
+    gateway.assert_one_of_each(Outcome.GATEWAY_LOST)
+
+
+async def test_a_cancelled_admission_gives_its_lease_back() -> None:
+    """INV-4: cancelled while the journal is being told; then nothing was admitted."""
+    gateway = MemoryGateway(events.answer(["a"]))
+    told = asyncio.Event()
+
+    async def never(entry: object) -> None:
+        told.set()
+        await asyncio.Event().wait()
+
+    gateway.journal.admitted = never  # type: ignore[method-assign]
+    waiting = asyncio.create_task(gateway.post())
+    await told.wait()
+    assert gateway.leases.held == 1
+    (task,) = gateway.completions._tasks
+    task.cancel()
+    await asyncio.wait([task, waiting])
+    assert len(gateway.ledger.settlements) == 1
+    gateway.assert_nothing_admitted()
