@@ -1,4 +1,4 @@
-"""What happens most (grants and settlements, a clock that goes forward, limits that stay, no money)
+"""What happens most (grants and settlements, limits that stay, no money)
 has a way of its own in the scripts: it decides as the specification does, to the token."""
 
 import asyncio
@@ -20,19 +20,22 @@ from gateway.domain.scopes import ScopeLimits
 from gateway.serving.ports import HeldLease
 
 START_MS = 1_800_000_000_000
-TTL_MS = 1_000_000
+TTLS_MS = (1_000_000, 5_000)
 NAMES = ("tenant", "key:k", "model:m", "key:k/model:m")
 LIMITS = st.tuples(
     st.sampled_from([None, None, 3, 6]),
     st.sampled_from([None, 9, 20, 33]),
     st.sampled_from([None, None, 4, 9]),
+    st.sampled_from([*[None] * 9, 5]),
 )
 ACQUIRE = st.tuples(st.just("acquire"), st.integers(1, 3), st.integers(1, 8), st.booleans())
 SETTLE = st.tuples(st.just("settle"), st.integers(0, 50), st.integers(0, 10), st.booleans())
-WAIT_MS = st.sampled_from([0, 300, 1_000, 1_000, 2_000, 7_000, 30_000, 59_000, 60_000, 61_000])
+WAIT_MS = st.sampled_from(
+    [0, 300, 1_000, 1_000, 2_000, 7_000, 30_000, 59_000, 60_000, 61_000, -2_000, -9_000]
+)
 WAIT = st.tuples(st.just("wait"), WAIT_MS, st.just(0), st.just(False))
 STEPS = st.lists(st.one_of(ACQUIRE, ACQUIRE, SETTLE, WAIT), min_size=5, max_size=30)
-LOOSE = [(None, None, None)] * 4
+LOOSE = [(None, None, None, None)] * 4
 Reply = TypeVar("Reply")
 _tenants = itertools.count()
 
@@ -40,22 +43,25 @@ _tenants = itertools.count()
 class Side:
     """The specification and the store, side by side."""
 
-    def __init__(self, client: RedisClient, limits: list[tuple[int | None, ...]]) -> None:
+    def __init__(
+        self, client: RedisClient, limits: list[tuple[int | None, ...]], ttl_ms: int
+    ) -> None:
         self.client = client
         self.tenant = f"{uuid4().hex}-{next(_tenants)}"
         self.now_ms = START_MS
+        self.ttl_ms = ttl_ms
         self.state = TenantState()
         self.scopes = tuple(ScopeLimits(NAMES[i], 1, *limits[i]) for i in range(4))
         self.held: dict[str, HeldLease] = {}
         self.ledger = RedisLedger(
-            client, ttl_ms=TTL_MS, timeout_ms=5_000, clock_ms=lambda: self.now_ms
+            client, ttl_ms=ttl_ms, timeout_ms=5_000, clock_ms=lambda: self.now_ms
         )
 
     async def acquire(self, number: int, sequences: int, tokens: int, is_maximum: bool) -> None:
         rid = f"{number:032x}"
         demand = Demand(rid, sequences, tokens, tokens if is_maximum else 1)
         expected = admission.acquire(
-            self.state, demand, self.scopes, now_ms=self.now_ms, ttl_ms=TTL_MS
+            self.state, demand, self.scopes, now_ms=self.now_ms, ttl_ms=self.ttl_ms
         )
         got = await self.ledger.acquire(self.tenant, "k", "m", demand, self.scopes)
         assert got == expected
@@ -104,15 +110,17 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 @settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-@given(limits=st.lists(LIMITS, min_size=4, max_size=4), steps=STEPS)
-@example(limits=LOOSE, steps=_long())
+@given(
+    limits=st.lists(LIMITS, min_size=4, max_size=4), steps=STEPS, ttl_ms=st.sampled_from(TTLS_MS)
+)
+@example(limits=LOOSE, steps=_long(), ttl_ms=TTLS_MS[0])
 def test_the_usual_way_is_the_specification(
-    loop: asyncio.AbstractEventLoop, redis_url: str, limits: Any, steps: Any
+    loop: asyncio.AbstractEventLoop, redis_url: str, limits: Any, steps: Any, ttl_ms: int
 ) -> None:
     async def compare() -> None:
         client = connect_redis(redis_url, timeout_ms=5_000)
         try:
-            await Side(client, limits).run(steps)
+            await Side(client, limits, ttl_ms).run(steps)
         finally:
             await client.aclose()
 
