@@ -6,8 +6,10 @@ never under-counts, and a bound on the sum is a bound on every trailing 60 s.
 
 The clock is the store's. It may step back: by up to `STANDSTILL_S` the window waits at its newest
 cell; by more, all that it holds is charged again to the present second, and nothing is refunded to
-a second that the old time had already reached: its cell may since bear others' charges. Both count
-charges longer than needed, never shorter.
+a second that the old time had already reached: its cell may since bear others' charges. Nobody can
+tell which of the two times is wrong. So when the clock is where it was again, by passing or by a
+jump, what was charged meanwhile, by a time that may have been wrong, is charged once more to the
+present second. All of that counts charges longer than needed, never shorter.
 """
 
 from dataclasses import dataclass, field
@@ -40,12 +42,17 @@ class Window:
             if newest_s - now_s <= STANDSTILL_S:
                 now_s = newest_s
             else:
-                self.cells = {now_s: Cell(self.tokens, self.requests)}
+                self._charge_all(now_s)
                 self.reached_s = max(self.reached_s, newest_s)
+        elif newest_s < self.reached_s <= now_s:
+            self._charge_all(now_s)
         self.cells = {s: cell for s, cell in self.cells.items() if s > now_s - WINDOW_CELLS}
         if self.reached_s <= now_s - WINDOW_CELLS:
             self.reached_s = 0
         return now_s
+
+    def _charge_all(self, second: int) -> None:
+        self.cells = {second: Cell(self.tokens, self.requests)}
 
     @property
     def tokens(self) -> int:

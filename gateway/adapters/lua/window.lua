@@ -45,6 +45,9 @@ local function advance(s)
         cells, from, newest = struct.pack(CELL, now_s, s[TOKENS], s[REQUESTS]), 1, now_s
         s[CELLS], s[FROM], s[CHANGED] = cells, 1, true
       end
+    elseif newest < s[REACHED] and s[REACHED] <= now_s then
+      cells, from, newest = struct.pack(CELL, now_s, s[TOKENS], s[REQUESTS]), 1, now_s
+      s[CELLS], s[FROM], s[CHANGED] = cells, 1, true
     end
     local first = second - WINDOW_S + 1
     if newest < first then

@@ -140,10 +140,10 @@ def test_a_refund_never_takes_what_others_charged() -> None:
     window = Window()
     old = window.advance(START_MS)
     window.charge(old, tokens=50, requests=1)
-    window.advance(START_MS - 30_000)
+    window.advance(START_MS - 70_000)
+    window.advance(START_MS - 9_000)
     window.charge(window.advance(START_MS), tokens=20, requests=1)
     window.refund(old, tokens=50, requests=1)
-    window.advance(START_MS - 30_000 + 61_000)
     assert (window.tokens, window.requests) == (20, 1)
 
 
@@ -155,5 +155,32 @@ def test_refunds_count_again_once_the_clock_has_caught_up() -> None:
     later = window.advance(START_MS + 1_000)
     window.charge(later, tokens=20, requests=1)
     window.refund(later, tokens=15, requests=0)
-    window.advance(START_MS + 40_000)
-    assert window.tokens == 5
+    assert window.tokens == 55
+    window.advance(START_MS + 62_000)
+    assert window.tokens == 0
+
+
+def test_a_clock_that_steps_back_and_returns_forgets_nothing() -> None:
+    """INV-3: one look at a wrong time, or charges under it, count a minute from the return."""
+    window = Window()
+    window.charge(window.advance(START_MS), tokens=50, requests=1)
+    window.charge(window.advance(START_MS - 70_000), tokens=30, requests=1)
+    window.advance(START_MS + 2_000)
+    assert (window.tokens, window.requests) == (80, 2)
+    window.advance(START_MS + 62_999)
+    assert window.tokens == 80
+    window.advance(START_MS + 63_000)
+    assert window.tokens == 0
+
+
+def test_a_clock_that_catches_up_counts_once_more_and_then_as_ever() -> None:
+    """Nobody can tell that from a return; it happens once."""
+    window = Window()
+    window.charge(window.advance(START_MS), tokens=50, requests=1)
+    window.charge(window.advance(START_MS - 30_000), tokens=20, requests=1)
+    for ms in range(-29_000, 61_000, 1_000):
+        window.advance(START_MS + ms)
+        assert window.tokens == 70
+    window.charge(window.advance(START_MS + 60_000), tokens=7, requests=1)
+    window.advance(START_MS + 61_000)
+    assert window.tokens == 7
