@@ -122,7 +122,7 @@ class LedgerScripts:
     async def _begin(self, tenant_id: str) -> None:
         born_ms = 0 if self._births is None else await self._births.born_ms(tenant_id)
         complete = (born_ms + self._ttl_ms, born_ms + WINDOW_CELLS * 1000) if born_ms else (0, 0)
-        await self._once("begin", tenant_id, complete)
+        await self._once("begin", tenant_id, (*complete, self._ttl_ms))
 
     async def _once(self, name: str, tenant_id: str, arguments: Sequence[Argument]) -> list[object]:
         now = "" if self._clock_ms is None else self._clock_ms()

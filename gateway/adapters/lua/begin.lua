@@ -1,8 +1,16 @@
 -- Begin a tenant's part of the store, unless that was done (admission_state.begin).
--- ARGV: 1 now, 2 sequences are complete from, 3 tokens are complete from, Unix ms
+-- Keys 1 to 4 end in the same instant, so the book does not go alone: where another of them is still
+-- there it was taken away (evicted, deleted), and what it held is lost now.
+-- ARGV: 1 now, 2 sequences are complete from, 3 tokens are complete from, Unix ms, 4 time to live of
+--       a lease, ms
 -- Reply: {1 begun now, 0 before}
 if redis.call('HEXISTS', BOOK, '@') == 1 then
   return { 0 }
+end
+local sequences_from, tokens_from = tonumber(ARGV[2]), tonumber(ARGV[3])
+if redis.call('EXISTS', LEASES, LAPSED, FORGET) > 0 then
+  sequences_from = math.max(sequences_from, now_ms + tonumber(ARGV[4]))
+  tokens_from = math.max(tokens_from, now_ms + WINDOW_S * 1000)
 end
 redis.call('DEL', BOOK, LEASES, LAPSED, FORGET, RECENT)
 for i = 2, 4 do
@@ -16,5 +24,5 @@ for i = 1, #money, 2 do
     redis.call('HSET', MONEY, money[i], struct.pack(FUND, spent, spent_pico, 0, 0))
   end
 end
-close({ tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(NEVER), 0, #money > 0 and 1 or 0, true })
+close({ sequences_from, tokens_from, tonumber(NEVER), 0, #money > 0 and 1 or 0, true })
 return { 1 }

@@ -193,3 +193,28 @@ async def test_l15_what_is_gone_is_not_counted_by_half(store: Store) -> None:
     assert isinstance(await store.acquire("b", max_sequences=1), Paused)
     store.now_ms += 1
     assert isinstance(await store.acquire("b", max_sequences=1), Refused), "a is held again"
+
+
+@pytest.mark.parametrize("left", ["leases", "lapsed", "forget"])
+async def test_l15_a_book_that_went_alone_is_a_loss(store: Store, left: str) -> None:
+    """L15: the store never lost anything, and yet a tenant's book is gone beside what ends with it:
+    evicted, or deleted by hand. It begins with the pause of a loss, from now, and is not reset."""
+    assert isinstance(await store.acquire("a", 90), Granted)
+    names = {"book", "leases", "lapsed", "forget"} - {left}
+    await store.plain.delete(*(f"weir:{{acme}}:{name}" for name in names))
+    lost_ms = store.now_ms
+    assert await store.acquire("b", 90) == Paused(lost_ms + WINDOW_S * 1000, store.now_ms)
+    assert await store.acquire("c", max_sequences=1, tpm=None) == Paused(
+        lost_ms + TTL_MS, store.now_ms
+    )
+    store.now_ms += WINDOW_S * 1000
+    assert isinstance(await store.acquire("b", 90), Granted)
+
+
+async def test_l15_a_new_tenant_waits_for_nothing(store: Store) -> None:
+    """L15: one that the store has never heard of, and one whose keys have ended all at once."""
+    assert isinstance(await store.acquire("a"), Granted)
+    await store.ledger.begin_month("acme", MONTH)
+    await store.pass_time(7_200)
+    assert [name.rsplit(":")[-1] for name in await store.ttls()] == ["money"]
+    assert isinstance(await store.acquire("b"), Granted)
