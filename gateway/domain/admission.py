@@ -24,10 +24,10 @@ from dataclasses import replace
 from gateway.domain import admission_money as money
 from gateway.domain.admission_checks import (
     SEQUENCES_RETRY_MS,
+    has_room_at_sight,
     never,
     not_now,
     paused,
-    refused_at_sight,
     reservation,
     too_dear,
     too_late,
@@ -92,8 +92,8 @@ __all__ = [
     "begin",
     "begin_month",
     "finish_month",
+    "has_room_at_sight",
     "observe",
-    "refused_at_sight",
     "renew",
     "settle",
     "unsettled_or_recent",

@@ -90,27 +90,15 @@ def too_dear(
     return None
 
 
-def refused_at_sight(
-    uses: tuple[ScopeUse, ...], *, sequences: int, fewest_tokens: int, fewest_pico: int = 0
-) -> Refused | None:
-    """Whether scopes seen a moment ago have no room for a request that uses at least so much. Only
-    refuses; what passes is decided by `acquire`."""
-    for use in uses:
-        limits = use.limits
-        for kind, limit, used, need, wait_ms in (
-            (Kind.SEQUENCES, limits.max_sequences, use.sequences, sequences, SEQUENCES_RETRY_MS),
-            (Kind.REQUESTS, limits.rpm, use.requests, 1, use.reset_ms),
-            (Kind.TOKENS, limits.tpm, use.tokens, fewest_tokens, use.reset_ms),
-        ):
-            if limit is not None and used + need > limit:
-                never = need > limit
-                return Refused(
-                    kind, limits, limit, used, need, None if never else max(1, wait_ms), uses
-                )
-        if limits.budget_pico is not None and use.spent_pico is not None:
-            spent = use.spent_pico + (use.reserved_pico or 0)
-            if spent + fewest_pico > limits.budget_pico:
-                return Refused(
-                    Kind.BUDGET, limits, limits.budget_pico, spent, fewest_pico, None, uses
-                )
-    return None
+def has_room_at_sight(uses: tuple[ScopeUse, ...], demand: Demand) -> bool:
+    """Whether scopes seen a moment ago had room for a demand, its money left out. It decides
+    nothing: `acquire` does, and says why not and for how long."""
+    return all(
+        limit is None or used + need <= limit
+        for use in uses
+        for limit, used, need in (
+            (use.limits.max_sequences, use.sequences, demand.sequences),
+            (use.limits.rpm, use.requests, 1),
+            (use.limits.tpm, use.tokens, demand.tokens),
+        )
+    )

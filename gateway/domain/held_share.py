@@ -69,6 +69,8 @@ class Asked:
     """Whether it can use no more than its demand: the client set a maximum."""
     limits: tuple[ScopeLimits, ...]
     """Of its scopes, as this gateway knows them now."""
+    is_least: bool = False
+    """Whether its demand is only the least that the request may need: nobody has counted it."""
 
     @property
     def subject(self) -> tuple[str, str, str]:

@@ -69,7 +69,7 @@ class Decisions:
             if isinstance(reply, Granted):
                 decided.result = "granted"
                 return self._hold(asked, reply, asked_us), reply.uses
-            raise self._no(reply, decided, month)
+            raise self._no(asked, reply, decided, month)
 
     async def _by_store(self, asked: Asked, decided: Decided) -> tuple[Reply, int]:
         """The reply, and when it was asked on the monotonic clock. Raises LedgerUnavailable."""
@@ -129,11 +129,11 @@ class Decisions:
         self._held.add(replace(ended.holding, lease=lease, ran=ended.ran))
         return lease
 
-    def _no(self, reply: Reply, decided: Decided, month: MonthNow) -> WeirError:
+    def _no(self, asked: Asked, reply: Reply, decided: Decided, month: MonthNow) -> WeirError:
         if isinstance(reply, Refused):
             decided.result = reply.kind.value
             metrics.REFUSALS.labels(kind=reply.kind.value).inc()
-            return refusal(reply, month)
+            return refusal(reply, month, is_least=asked.is_least)
         if isinstance(reply, Paused):
             decided.result = "paused"
             wait_ms = max(1, reply.until_ms - reply.now_ms)

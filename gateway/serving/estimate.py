@@ -242,12 +242,29 @@ def fewest_tokens(request: CompletionRequest) -> int:
     return sum(_fewest_prompt_tokens(request)) + (request.max_tokens or 1) * request.sequences
 
 
+def may_never_fit(fit: Fit) -> bool:
+    """Whether a count may show that the request exceeds the context or a limit itself: a 400, for
+    which waiting does not help."""
+    request = fit.request
+    if request.has_media:
+        return True
+    most = _most_prompt_tokens(request)
+    output = 1 if request.max_tokens is None else request.max_tokens * request.sequences
+    try:
+        fit.check(most)
+        fit.check_tokens_a_minute(sum(most) + output, "")
+    except InvalidRequest:
+        return True
+    return False
+
+
 def _fewest_prompt_tokens(request: CompletionRequest) -> list[int]:
     return [1 + size // TOKEN_CHARACTERS_MAX for size in request.prompt_characters]
 
 
 def _most_prompt_tokens(request: CompletionRequest) -> list[int]:
-    return [size + TEMPLATE_TOKENS_BOUND for size in request.prompt_bytes]
+    sizes = zip(request.prompt_bytes, request.prompt_growth_bytes, strict=True)
+    return [size + growth + TEMPLATE_TOKENS_BOUND for size, growth in sizes]
 
 
 def _check_certain(fit: Fit) -> None:

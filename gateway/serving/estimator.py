@@ -11,14 +11,13 @@ from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
 from gateway.serving.choice import Choice
-from gateway.serving.estimate import Estimate, counted, fewest_tokens, fit_of, uncounted
+from gateway.serving.estimate import Estimate, counted, fit_of, uncounted
 from gateway.serving.leases import Leases
+from gateway.serving.looks import Looks
 from gateway.serving.ports import Tokenizer
 from gateway.serving.record import lacks_prompt
 from gateway.wire.request import CompletionRequest
 
-LOOKED_AT_CHARACTERS = 16_384
-"""Counting a shorter prompt costs less than a look at the limits first."""
 COUNT_AFTERWARDS_S = 2.0
 """The client waits so long for its last bytes at most, and only where its engine told no usage."""
 
@@ -28,7 +27,7 @@ class Estimator:
 
     def __init__(self, tokenizer: Tokenizer, leases: Leases) -> None:
         self._tokenizer = tokenizer
-        self._leases = leases
+        self._looks = Looks(leases)
         self._learned = ExpectedOutput()
 
     async def estimate(
@@ -41,25 +40,23 @@ class Estimator:
         exactly: bool = False,
     ) -> Estimate:
         """What the request needs; `exactly` counts it also where nothing seemed to depend on that.
-        Raises as `estimate` does and, for what has no room now, as `Leases.look` does."""
+        Raises as `estimate` does and, for what has no room now, as `Looks.count` does."""
         fit = fit_of(request, model, caller, workers)
         found = None if exactly else uncounted(fit, workers, self._learned)
         if found is not None:
             return found
-        if sum(request.prompt_characters) > LOOKED_AT_CHARACTERS:
-            await self._leases.look(
-                caller,
-                request.model,
-                sequences=request.sequences,
-                fewest_tokens=fewest_tokens(request),
-            )
-        return await counted(fit, workers, self._tokenizer, self._learned)
+        return await self._looks.count(
+            fit, lambda: counted(fit, workers, self._tokenizer, self._learned)
+        )
 
     async def prompt_counts(
         self, request: CompletionRequest, tenant_id: str, needs: Estimate, choices: Sequence[Choice]
     ) -> tuple[int | None, ...]:
         """Counts of each prompt for the record: of one that was spared its count and whose engine
-        told no usage it is counted now. None where nobody can in time. Does not raise."""
+        told no usage it is counted now. None where nobody can in time, and with a suffix, which
+        an engine may leave out. Does not raise."""
+        if request.suffix is not None:
+            return (None,) * len(request.prompts)
         if not needs.spared or not lacks_prompt(choices, needs.prompt_counts):
             return needs.prompt_counts
         try:

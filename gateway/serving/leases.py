@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from gateway.domain.admission import Demand, refused_at_sight
+from gateway.domain.admission import Demand, has_room_at_sight
 from gateway.domain.held_share import Asked
 from gateway.domain.scopes import ScopeUse, scopes_of
 from gateway.serving.authenticate import Caller
@@ -19,10 +19,8 @@ from gateway.serving.decisions import Decisions, unavailable
 from gateway.serving.held_leases import HeldLeases
 from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
-from gateway.serving.refusals import refusal
 from gateway.serving.settlements import Settlement, Settlements
 from gateway.serving.store_watch import StoreWatch
-from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 
 _SWEEP_IDLE_MS = 180_000
@@ -110,37 +108,44 @@ class Leases:
         return self._decisions.paused
 
     async def acquire(
-        self, caller: Caller, model: str, demand: Demand, *, is_bounded: bool = False
+        self,
+        caller: Caller,
+        model: str,
+        demand: Demand,
+        *,
+        is_bounded: bool = False,
+        is_least: bool = False,
     ) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
         """Hold a lease and a reservation for one request. `is_bounded`: its demand is the most that
-        it can use, since the client set a maximum. Without the store no use is known.
+        it can use, since the client set a maximum; `is_least`: it may need more, which a refusal
+        says. Without the store no use is known.
 
         Raises LimitReached, QuotaExceeded (429), InvalidRequest where the demand exceeds the limit
         itself (400), Overloaded(admission_unavailable) where nothing is decided in time.
         """
         scopes = scopes_of(caller.tenant, caller.key, model)
-        asked = Asked(caller.tenant.id, caller.key.id, model, demand, is_bounded, scopes)
+        asked = Asked(caller.tenant.id, caller.key.id, model, demand, is_bounded, scopes, is_least)
         month = month_now(caller.tenant, self._clock.now_ms())
         return await self._decisions.decide(asked, month)
 
-    async def look(self, caller: Caller, model: str, *, sequences: int, fewest_tokens: int) -> None:
-        """Refuse early what has no room now, before it costs anything to anybody.
+    def month_of(self, caller: Caller) -> str:
+        """The billing month that a request counts in which is decided on now."""
+        return month_now(caller.tenant, self._clock.now_ms()).name
 
-        Raises as `acquire` does; what passes holds nothing.
+    async def has_room(self, caller: Caller, model: str, demand: Demand) -> bool:
+        """Whether there was room for a demand a moment ago. Holds nothing and decides nothing.
+
+        Raises Overloaded(admission_unavailable) where the store is away and no share is free.
         """
         scopes = scopes_of(caller.tenant, caller.key, model)
         try:
             uses = await self.watch.ask(lambda: self._ledger.observe(caller.tenant.id, scopes))
         except LedgerUnavailable as error:
-            demand = Demand("", sequences, fewest_tokens, fewest_tokens)
             asked = Asked(caller.tenant.id, caller.key.id, model, demand, True, scopes)
             if self._settlements.share_for(asked) is None:
                 raise unavailable() from error
-            return
-        refused = refused_at_sight(uses, sequences=sequences, fewest_tokens=fewest_tokens)
-        if refused is not None:
-            metrics.REFUSALS.labels(kind=refused.kind.value).inc()
-            raise refusal(refused, month_now(caller.tenant, self._clock.now_ms()))
+            return True
+        return has_room_at_sight(uses, demand)
 
     async def settle(
         self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0

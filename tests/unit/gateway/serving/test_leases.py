@@ -216,26 +216,19 @@ async def test_whether_the_store_answers_is_known() -> None:
         await until(lambda: holder.leases.reachable)
 
 
-async def test_a_look_refuses_what_has_no_room_and_holds_nothing() -> None:
-    """INV-4: sequences or tokens in use leave no room; with room the look passes."""
-    holder = Holder(Limits(max_sequences=1, tpm=100))
-    await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=100)
-    await holder.acquire("a" * 32, tokens=40)
-    with pytest.raises(LimitReached) as caught:
-        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=1)
-    assert caught.value.type == "sequences"
-    with pytest.raises(InvalidRequest):
-        await holder.leases.look(holder.caller, "m", sequences=2, fewest_tokens=1)
-    assert list(holder.state.leases) == ["a" * 32]
-    assert holder.state.scopes["tenant"].window.tokens == 40
+async def test_a_look_sees_whether_there_is_room_and_holds_nothing() -> None:
+    """INV-4: sequences, requests or tokens in use leave none."""
+    for limits in (Limits(max_sequences=2), Limits(rpm=2), Limits(tpm=100)):
+        holder = Holder(limits)
 
+        async def has_room(sequences: int, tokens: int, holder: Holder = holder) -> bool:
+            demand = Demand("b" * 32, sequences, tokens, tokens)
+            return await holder.leases.has_room(holder.caller, "m", demand)
 
-async def test_a_look_at_full_windows_names_tokens_and_a_wait() -> None:
-    """The wait is at most until the window is empty."""
-    holder = Holder(Limits(tpm=100))
-    await holder.acquire("a" * 32, tokens=95)
-    with pytest.raises(LimitReached) as caught:
-        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=6)
-    assert caught.value.type == "tokens"
-    assert caught.value.retry_after_ms is not None
-    assert 0 < caught.value.retry_after_ms <= 61_000
+        assert await has_room(2, 100)
+        await holder.acquire("a" * 32, tokens=40)
+        assert await has_room(1, 60)
+        await holder.acquire("c" * 32, tokens=0)
+        assert await has_room(1, 61) is False
+        assert sorted(holder.state.leases) == ["a" * 32, "c" * 32]
+        assert holder.state.scopes["tenant"].window.tokens == 40

@@ -5,7 +5,7 @@ from memory_leases import Holder, counted, shorten_periods
 from memory_ports import TTL_MS
 from tenant_examples import a_key, a_tenant
 
-from gateway.domain.admission import Settled
+from gateway.domain.admission import Demand, Settled
 from gateway.domain.tenant import Limits
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
@@ -138,11 +138,16 @@ async def test_without_a_maximum_nothing_is_taken_over() -> None:
 async def test_a_look_passes_where_a_share_may_do() -> None:
     """A long prompt is refused early where there is none."""
     holder = Holder()
+
+    async def has_room(tokens: int) -> bool:
+        demand = Demand("b" * 32, 1, tokens, tokens)
+        return await holder.leases.has_room(holder.caller, "m", demand)
+
     lease = await holder.ask("a", 100)
     await holder.lose()
     with pytest.raises(Overloaded):
-        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=1)
+        await has_room(1)
     await holder.end(lease, 40)
-    await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=60)
+    assert await has_room(60)
     with pytest.raises(Overloaded):
-        await holder.leases.look(holder.caller, "m", sequences=1, fewest_tokens=61)
+        await has_room(61)
