@@ -65,6 +65,7 @@ class MemoryDirectory:
         self.all_workers = list(workers)
         self.all_providers: list[HostedProvider] = []
         self.prices = PriceBook()
+        self.prices_known_until_ms = 2**53
         self.age_ms = 0
         self.revocations_age_ms = 0
 
@@ -89,6 +90,9 @@ class MemoryDirectory:
 
     def price_book(self) -> PriceBook:
         return self.prices
+
+    def knows_prices_at(self, at_ms: int) -> bool:
+        return at_ms < self.prices_known_until_ms
 
 
 def specified(lease: HeldLease) -> Lease:

@@ -20,9 +20,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from billing.domain.price_book import PriceBook
 from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
 from gateway.adapters.directory_queries import changed_rows, newest_change
+from gateway.adapters.price_news import read_price_news
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
 from gateway.domain.hosted import HostedProvider
+from gateway.domain.price_news import LEAD_MS, PriceNews
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
 from gateway.errors import StoreUnavailable
 
@@ -33,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 
 class CachedDirectory:
-    """serving.ports.Directory over Postgres, with Redis for revocations where there is one.
+    """serving.ports.Directory over Postgres, with Redis for revocations and news of prices where
+    there is one.
 
     Callbacks in `on_change` are called in the event loop with what changed, the first load
     included; they must be quick and are expected not to raise.
@@ -60,6 +63,8 @@ class CachedDirectory:
         self._looked_at = -float("inf")
         self._revocations_looked_at = -float("inf")
         self._revocations_seen_ms = 0
+        self._price_news = PriceNews()
+        self._price_news_looked_at = -float("inf")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -72,8 +77,8 @@ class CachedDirectory:
             ) from error
         self._tasks.append(asyncio.create_task(self._follow_postgres()))
         if self._redis is not None:
-            await self._look_at_revocations()
-            self._tasks.append(asyncio.create_task(self._follow_revocations()))
+            await self._look_at_redis(self._redis)
+            self._tasks.append(asyncio.create_task(self._follow_redis(self._redis)))
 
     async def stop(self) -> None:
         """Stop following; lookups go on answering from memory."""
@@ -98,6 +103,7 @@ class CachedDirectory:
                 else:
                     change = DirectoryChange()
         self._looked_at = began
+        self._price_news.read(seen=self._seen, began_s=began)
         if not change.is_empty:
             self._announce(change)
 
@@ -129,6 +135,11 @@ class CachedDirectory:
     def price_book(self) -> PriceBook:
         """Every list price, those that begin later too."""
         return self._content.price_book
+
+    def knows_prices_at(self, at_ms: int) -> bool:
+        """Whether the price book has every price that holds for a request that arrived then."""
+        looked_ms = self._now_ms() - _ms_since(max(self._looked_at, self._price_news_looked_at))
+        return at_ms < looked_ms + LEAD_MS and not self._price_news.has_begun(at_ms)
 
     @property
     def age_ms(self) -> int:
@@ -180,24 +191,34 @@ class CachedDirectory:
                     logger.info("directory: Postgres is back")
                 away = False
 
-    async def _follow_revocations(self) -> None:
+    async def _follow_redis(self, redis: RedisClient) -> None:
         away = False
         while True:
             await asyncio.sleep(self._revocation_poll_s * random.uniform(0.8, 1.0))  # noqa: S311
-            reached = await self._look_at_revocations()
+            reached = await self._look_at_redis(redis)
             if not reached and not away:
                 logger.warning("directory: Redis is away, revocations come from Postgres alone")
             away = not reached
 
-    async def _look_at_revocations(self) -> bool:
-        assert self._redis is not None  # noqa: S101 - callers have checked
+    async def _look_at_redis(self, redis: RedisClient) -> bool:
+        try:
+            await self._look_at_revocations(redis)
+            await self._look_at_price_news(redis)
+        except (OSError, TimeoutError, RedisError):
+            return False
+        return True
+
+    async def _look_at_price_news(self, redis: RedisClient) -> None:
+        began = time.monotonic()
+        news = await read_price_news(redis, since_ms=self._now_ms() - KEPT_MS)
+        self._price_news.hear(news, seen=self._seen, at_s=time.monotonic())
+        self._price_news_looked_at = began
+
+    async def _look_at_revocations(self, redis: RedisClient) -> None:
         began = time.monotonic()
         now_ms = self._now_ms()
         since_ms = max(self._revocations_seen_ms - CLOCK_SKEW_MS, now_ms - KEPT_MS)
-        try:
-            revocations = await read_revocations(self._redis, since_ms=since_ms)
-        except (OSError, TimeoutError, RedisError):
-            return False
+        revocations = await read_revocations(redis, since_ms=since_ms)
         change = self._content.revoke(revocations, forget_before_ms=now_ms - KEPT_MS)
         self._revocations_looked_at = began
         self._revocations_seen_ms = max(
@@ -205,7 +226,6 @@ class CachedDirectory:
         )
         if not change.is_empty:
             self._announce(change)
-        return True
 
 
 def _ms_since(instant: float) -> int:

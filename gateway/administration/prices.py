@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from billing.domain.price_book import PRICE_PICO_MAX, Price, PriceBook
 from billing.postgres.prices import PRICE_COLUMNS, instant_of, price_from
 from billing.postgres.tables import price as price_table
+from gateway.adapters.price_news import publish_price
 from gateway.administration.checks import EXPIRY_MAX_MS, check_currency
 from gateway.administration.fleet import known_models
 from gateway.administration.hosted import existing_hosted_provider
@@ -20,10 +21,9 @@ from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, 
 from gateway.administration.store import Store, verb
 from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.instants import shown
+from gateway.domain.price_news import LEAD_MS, WrittenPrice
 from gateway.errors import Conflict, NotFound, Unprocessable
 
-LEAD_MS = 2_000
-"""Gateways see a new price within a second; as much again for their clocks."""
 SELF = "self"
 
 
@@ -49,7 +49,6 @@ class NewPrice:
 class PriceVerbs(Store):
     """The verbs on list prices."""
 
-    @verb
     async def set_price(
         self, actor: str, wanted: NewPrice, *, effective_from_ms: int | None = None
     ) -> Price:
@@ -61,6 +60,15 @@ class PriceVerbs(Store):
         which must be 2 s ahead at least, the same twice is the first; another price from the same
         instant is a Conflict.
         """
+        price, news = await self._set_price(actor, wanted, effective_from_ms)
+        if self._redis is not None:
+            await publish_price(self._redis, news, now_ms=self._now_ms())
+        return price
+
+    @verb
+    async def _set_price(
+        self, actor: str, wanted: NewPrice, effective_from_ms: int | None
+    ) -> tuple[Price, WrittenPrice]:
         _check_amounts(wanted)
         check_currency(wanted.currency)
         async with self._changing(actor) as change:
@@ -74,7 +82,7 @@ class PriceVerbs(Store):
             is_there = before is not None and before.effective_from_ms == begins_ms
             if before is not None and wanted.is_as(before):
                 if is_there or effective_from_ms is None:
-                    return before
+                    return before, await _news(change.db, before.id, before.effective_from_ms)
             elif is_there:
                 begins = shown(begins_ms)
                 raise Conflict(f"another price of {wanted.model} begins at {begins} already")
@@ -86,6 +94,9 @@ class PriceVerbs(Store):
                 .returning(*PRICE_COLUMNS)
             )
             after = price_from(row.one())
+            # Without a price before it nobody rates wrongly, only not yet.
+            wrong_ms = begins_ms + (LEAD_MS if before is None else 0)
+            news = await _news(change.db, after.id, wrong_ms)
             await change.audit(
                 "price.set",
                 "price",
@@ -93,7 +104,7 @@ class PriceVerbs(Store):
                 before=None if before is None else price_image(before),
                 after=price_image(after),
             )
-        return after
+        return after, news
 
     @verb
     async def list_prices(
@@ -135,6 +146,11 @@ async def _check_served(db: AsyncConnection, wanted: NewPrice) -> None:
         raise Unprocessable(
             f"provider: {wanted.provider} does not serve {wanted.model}", param="provider"
         )
+
+
+async def _news(db: AsyncConnection, price_id: int, begins_ms: int) -> WrittenPrice:
+    query = select(price_table.c.changed).where(price_table.c.id == price_id)
+    return WrittenPrice((await db.execute(query)).scalar_one(), begins_ms)
 
 
 async def _now_ms(db: AsyncConnection) -> int:

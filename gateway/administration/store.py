@@ -62,7 +62,8 @@ class Change:
 
 
 class Store:
-    """What the verbs share. `redis` carries revocations to gateways sooner than Postgres does."""
+    """What the verbs share. `redis` carries revocations and news of prices to gateways
+    that Postgres does not answer."""
 
     def __init__(
         self,

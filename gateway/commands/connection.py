@@ -84,7 +84,7 @@ def connected(
     @click.option(
         "--redis-url",
         envvar="WEIR_REDIS_URL",
-        help="Tell revocations to this Redis too; default: $WEIR_REDIS_URL.",
+        help="Tell revocations and prices to this Redis too; default: $WEIR_REDIS_URL.",
     )
     @functools.wraps(command)
     def with_connection(

@@ -74,7 +74,10 @@ class Closing:
             arrival_us=asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
         )
-        return rated(used, self._directory.price_book(), held.admitted.currency)
+        book = self._directory.price_book()
+        if not self._directory.knows_prices_at(used.admitted_at_ms):
+            book = PriceBook(())  # unpriced is rated later, a wrong price never again
+        return rated(used, book, held.admitted.currency)
 
     async def record(self, running: Running, record: UsageRecord) -> WeirError | None:
         """Durable on return. What is returned says that it is not: then the admission, which is
@@ -93,11 +96,15 @@ class Closing:
     async def settle(self, running: Running, record: UsageRecord) -> None:
         """End the lease by what was recorded, and learn from it."""
         running.is_settled = True
+        cost_pico = record.cost_pico
+        if cost_pico is None:
+            # Until it is rated it counts as the most that it can have cost.
+            cost_pico = running.held.lease.cost_pico if record.billable else 0
         await self._leases.settle(
             running.held.lease,
             actual_tokens=record.prompt_tokens + record.output_tokens,
             ran=bool(record.attempts),
-            actual_cost_pico=record.cost_pico or 0,
+            actual_cost_pico=cost_pico,
         )
         self._estimator.learn(
             record.tenant_id, record.model, running.held.needs, running.choices, record.outcome

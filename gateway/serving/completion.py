@@ -186,8 +186,7 @@ class Completions:
             arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
         )
         model = usable_model(caller, request.model, self._directory)
-        book = self._directory.price_book()
-        spending = spending_of(caller, model.id, book, at_ms=arrival.at_ms)
+        spending = spending_of(caller, model.id, self._directory, at_ms=arrival.at_ms)
         route = HostedRoute(self._upstream.hosted, caller, request, spending)
         if not self._workers(model.id) and route.target() is None:
             raise Overloaded(f"no worker of {model.id} is ready", code="no_worker")
@@ -195,7 +194,11 @@ class Completions:
 
     async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
         return await self._estimator.estimate(
-            asking, self._workers(asking.model.id), exactly=exactly
+            asking.request,
+            asking.model,
+            asking.caller,
+            self._workers(asking.model.id),
+            exactly=exactly,
         )
 
     def _workers(self, model: str) -> list[WorkerView]:

@@ -59,6 +59,10 @@ class Directory(Protocol):
     def price_book(self) -> PriceBook:
         """Every list price, those that begin later too."""
 
+    def knows_prices_at(self, at_ms: int) -> bool:
+        """Whether the price book has every price that holds for a request that arrived then. False
+        where Postgres was not seen for a while, and a newer price may have begun."""
+
     @property
     def age_ms(self) -> int:
         """Since the last successful look at Postgres."""

@@ -8,9 +8,10 @@ from billing.domain.rating import most_pico
 from gateway.domain.billing_month import month_at
 from gateway.domain.limits_check import SELF
 from gateway.domain.scopes import scopes_of
-from gateway.errors import QuotaExceeded, Unpriced
+from gateway.errors import Overloaded, QuotaExceeded, Unpriced
 from gateway.serving.authenticate import Caller
 from gateway.serving.estimate import Estimate
+from gateway.serving.ports import Directory
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Spending:
     at_ms: int
     month: str
     has_budget: bool
+    is_priced: bool = True
+    """Whether the book has every price that holds at its arrival."""
     needs: Estimate | None = None
     rates: Rates = Rates(0, 0)
 
@@ -79,11 +82,17 @@ class Spending:
         )
 
     def require_price(self) -> None:
-        """Raises Unpriced where a budget is in force and the fleet has no price for the model.
+        """Raises Unpriced where a budget is in force and the fleet has no price for the model,
+        Overloaded(admission_unavailable) where a newer price may hold than this gateway has read.
 
-        A 503, since it is the operator's to mend: a 429 would send the tenant to raise a budget
-        that has nothing to do with it, and served it would run unbounded.
+        Either is a 503, since it is the operator's to mend: a 429 would send the tenant to raise
+        a budget that has nothing to do with it, and served it would run unbounded.
         """
+        if self.has_budget and not self.is_priced:
+            raise Overloaded(
+                "prices are being read: what this request may cost is not known yet",
+                code="admission_unavailable",
+            )
         if self.has_budget and self.price(SELF) is None:
             raise Unpriced(
                 f"the model {self.model} has no price in {self.currency}, so what this request "
@@ -103,17 +112,18 @@ class Spending:
             refused.message += f"; with max_tokens of at most {fitting} it may fit"
 
 
-def spending_of(caller: Caller, model: str, book: PriceBook, *, at_ms: int) -> Spending:
-    """The money of a request that arrived at `at_ms` (Unix ms). Raises Unpriced."""
+def spending_of(caller: Caller, model: str, directory: Directory, *, at_ms: int) -> Spending:
+    """The money of a request that arrived at `at_ms` (Unix ms). Raises as `require_price`."""
     tenant = caller.tenant
     scopes = scopes_of(tenant, caller.key, model)
     spending = Spending(
-        book=book,
+        book=directory.price_book(),
         model=model,
         currency=tenant.currency,
         at_ms=at_ms,
         month=month_at(at_ms, tenant.time_zone),
         has_budget=any(scope.budget_pico is not None for scope in scopes),
+        is_priced=directory.knows_prices_at(at_ms),
     )
     spending.require_price()
     return spending

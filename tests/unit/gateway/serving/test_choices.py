@@ -48,7 +48,7 @@ class Streams:
         upstream = Upstream(self.engine, self.fleet, self.clock, hosted)
         request = read_request("chat", json.dumps(CHAT).encode(), {})
         caller = Caller(a_tenant(), a_key())
-        spending = spending_of(caller, "m", directory.prices, at_ms=START_MS)
+        spending = spending_of(caller, "m", directory, at_ms=START_MS)
         route = HostedRoute(hosted, caller, request, spending)
         self.streams = ChoiceStreams(
             upstream, self.live, "/path", self.choices, route, max_tokens=max_tokens

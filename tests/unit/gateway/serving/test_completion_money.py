@@ -131,3 +131,18 @@ async def test_the_provider_that_served_has_the_price(priced: bool) -> None:
     cost = LISTED + 50 * 4_000_000 if priced else None
     assert money(record) == (8 if priced else None, cost, cost, "USD")
     assert record.attempts[0].provider_cost_pico is not None
+
+
+async def test_a_price_that_may_be_old_is_on_no_row() -> None:
+    """Postgres was not seen for a while and a newer price may hold: without a budget it is served,
+    and its row is unpriced rather than rated wrongly. What ran before is rated as ever."""
+    gateway = a_priced_gateway(a_price(), script=an_answer())
+    gateway.engine.scripts.append(an_answer())
+    gateway.directory.prices_known_until_ms = START_MS
+    await gateway.post()
+    record = gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert record.billable
+    assert money(record) == (None, None, None, "USD")
+    gateway.directory.prices_known_until_ms = START_MS + 1
+    await gateway.post()
+    assert money(gateway.journal.records[-1]) == (7, LISTED, LISTED, "USD")
