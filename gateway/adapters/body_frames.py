@@ -77,7 +77,7 @@ def understood(reply: bytes, body: bytes) -> CompletionRequest:
         kind: type[WeirError] = getattr(errors, said.kind)
         raise kind(said.message, code=said.code, param=said.param)
     plain = msgspec.msgpack.decode(said.plain)
-    for name in ("prompt_characters", "prompt_bytes"):
+    for name in ("prompt_characters", "prompt_bytes", "prompt_growth_bytes"):
         plain[name] = tuple(plain[name])
     prompts = tuple(_raw(piece, body) for piece in said.prompts)
     forward = {name: _raw(piece, body) for name, piece in said.forward.items()}

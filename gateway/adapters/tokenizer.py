@@ -13,13 +13,16 @@ from gateway.domain.routing import eligible
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.errors import Overloaded
 from gateway.serving.ports import Fleet
-from gateway.wire.request import CompletionRequest, RawFields
+from gateway.wire.request import CompletionRequest
 
 LARGE_CHARACTERS = 32_768
 _LARGE_AT_ONCE = 1
 _SMALL_AT_ONCE = 16
 """Prompts of one tenant that this gateway has counted side by side. A worker counts in turn: a
 tenant must not fill that queue with what its limits will refuse."""
+_SUFFIX_MARKS = 8
+"""What a template for filling in the middle adds: three marks, each a token of the vocabularies
+that have them, and a start counted twice at most."""
 _TEMPLATE_FIELDS = (
     *("tools", "tool_choice", "chat_template_kwargs", "continue_final_message"),
     "reasoning_effort",
@@ -65,7 +68,11 @@ class WorkerTokenizer:
             if view.worker.kind is not EngineKind.SGLANG:
                 continue
             try:
-                return [await self._ask(view.worker, body) for body in _bodies(request)]
+                counts = [await self._ask(view.worker, body) for body in _bodies(request)]
+                if request.suffix is None:
+                    return counts
+                after = await self._ask(view.worker, _body(request, prompt=request.suffix))
+                return [count + after + _SUFFIX_MARKS for count in counts]
             except (aiohttp.ClientError, ValueError, msgspec.MsgspecError) as error:
                 _log.info("worker %s did not count: %s", view.worker.id, type(error).__name__)
         return None
@@ -77,11 +84,13 @@ class WorkerTokenizer:
 
 
 def _bodies(request: CompletionRequest) -> list[bytes]:
-    model = msgspec.Raw(msgspec.json.encode(request.model))
-    fields: RawFields = {"model": model}
     if request.endpoint == "completions":
-        return [msgspec.json.encode(fields | {"prompt": prompt}) for prompt in request.prompts]
-    for name in _TEMPLATE_FIELDS:
-        if name in request.forward:
-            fields[name] = request.forward[name]
-    return [msgspec.json.encode(fields | {"messages": request.prompts[0]})]
+        return [_body(request, prompt=prompt) for prompt in request.prompts]
+    forward = request.forward
+    template = {name: forward[name] for name in _TEMPLATE_FIELDS if name in forward}
+    return [_body(request, **template, messages=request.prompts[0])]
+
+
+def _body(request: CompletionRequest, **fields: msgspec.Raw) -> bytes:
+    model = msgspec.Raw(msgspec.json.encode(request.model))
+    return msgspec.json.encode({"model": model, **fields})

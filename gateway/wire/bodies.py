@@ -100,9 +100,10 @@ class CompletionBody(SharedBody, frozen=True):
 
     @property
     def prompt_characters(self) -> tuple[int, ...]:
-        """Characters of each prompt."""
+        """Characters of each prompt. A suffix is no prompt where one is missing."""
         prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
-        return tuple(len(prompt) for prompt in prompts)
+        after = len(self.suffix or "")
+        return tuple(len(prompt) + after if prompt else 0 for prompt in prompts)
 
 
 BODIES: dict[Endpoint, type[ChatBody | CompletionBody]] = {

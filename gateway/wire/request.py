@@ -21,6 +21,7 @@ from gateway.wire.fields import (
     TEMPLATE_SWITCHES,
 )
 from gateway.wire.messages import forwarded_messages
+from gateway.wire.normalised import growth_bytes
 from gateway.wire.shape import refuse_unreadable
 from gateway.wire.wrong_value import shown_name, wrong_value
 
@@ -57,6 +58,8 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     prompt_bytes: tuple[int, ...]
     """Size of each prompt as JSON, and of what else a template writes into it: with the template's
     own text, no fewer than its tokens, but for media."""
+    prompt_growth_bytes: tuple[int, ...]
+    """What a tokenizer's normalisation may add to that."""
     has_media: bool
     """Whether it has images, video or sound: how many tokens these are is the model's to say."""
 
@@ -64,6 +67,13 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     def sequences(self) -> int:
         """Sequences that run at once: choices of each prompt."""
         return self.choices_per_prompt * len(self.prompts)
+
+    @property
+    def suffix(self) -> msgspec.Raw | None:
+        """What an engine that fills in the middle puts after each prompt; None where that is
+        nothing."""
+        raw = self.forward.get("suffix")
+        return None if raw is None or bytes(raw) == b'""' else raw
 
 
 def read_request(
@@ -79,6 +89,7 @@ def read_request(
         prompts: tuple[msgspec.Raw, ...] = (fields["messages"],)
     else:
         prompts = _prompts(asked, fields)
+    in_prompts = b"".join(bytes(fields.get(name, _NONE)) for name in _IN_PROMPT)
     forwarded = CHAT_FIELDS if endpoint == "chat" else COMPLETION_FIELDS
     maxima = [
         maximum
@@ -104,10 +115,8 @@ def read_request(
             name: raw for name, raw in fields.items() if name in forwarded and bytes(raw) != _NULL
         },
         prompt_characters=asked.prompt_characters,
-        prompt_bytes=tuple(
-            sum(len(bytes(raw)) for raw in (prompt, *(fields.get(f, _NONE) for f in _IN_PROMPT)))
-            for prompt in prompts
-        ),
+        prompt_bytes=tuple(len(bytes(prompt)) + len(in_prompts) for prompt in prompts),
+        prompt_growth_bytes=_growth(prompts, in_prompts),
         has_media=isinstance(asked, ChatBody) and asked.has_media,
     )
 
@@ -195,6 +204,11 @@ def _prompts(asked: ChatBody | CompletionBody, fields: RawFields) -> tuple[msgsp
     if len(asked.prompt) > PROMPTS_MAX:
         raise InvalidRequest(f"at most {PROMPTS_MAX} prompts in one request", param="prompt")
     return tuple(msgspec.Raw(msgspec.json.encode(prompt)) for prompt in asked.prompt)
+
+
+def _growth(prompts: tuple[msgspec.Raw, ...], in_prompts: bytes) -> tuple[int, ...]:
+    more = growth_bytes(in_prompts)
+    return tuple(more + growth_bytes(bytes(prompt)) for prompt in prompts)
 
 
 def _forbids_hosted(headers: Mapping[bytes, bytes]) -> bool:

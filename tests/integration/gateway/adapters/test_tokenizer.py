@@ -82,6 +82,22 @@ async def test_a_worker_counts_with_its_key(worker: TokenizingWorker, engine: Ht
     assert await tokenizer.count(prompts, "acme") == [2, 1]
 
 
+async def test_a_suffix_is_counted_with_each_prompt(
+    worker: TokenizingWorker, engine: HttpEngine
+) -> None:
+    """An engine that fills in the middle puts it after each; an empty one is none."""
+    url = str(worker.server.make_url("")).rstrip("/")
+    tokenizer = a_tokenizer(engine, {"url": url, "api_key": KEY})
+    asked = a_request({"prompt": ["a b", "c"], "suffix": "x " * 300}, "completions")
+    counts = await tokenizer.count(asked, "acme")
+    assert counts is not None
+    assert all(300 <= n - own <= 310 for n, own in zip(counts, (2, 1), strict=True))
+    assert len(worker.asked) == 3, "the suffix itself is counted once"
+    for suffix in ("", None):
+        without = a_request({"prompt": "a b", "suffix": suffix}, "completions")
+        assert await tokenizer.count(without, "acme") == [2]
+
+
 async def test_another_worker_counts_where_one_cannot(
     worker: TokenizingWorker, engine: HttpEngine, free_port: int
 ) -> None:

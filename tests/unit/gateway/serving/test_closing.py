@@ -52,6 +52,15 @@ def break_gateway(gateway: MemoryGateway, where: str, patch: pytest.MonkeyPatch)
         patch.setattr(gateway.directory, "price_book", book)
 
 
+@pytest.mark.parametrize(("suffix", "prompt"), [("x", 0), (None, 5)])
+async def test_a_count_with_a_suffix_is_never_recorded(suffix: str | None, prompt: int) -> None:
+    """INV-6: an engine without a template for it leaves the suffix out, and told us nothing."""
+    gateway = MemoryGateway([events.chunk(text="a"), events.chunk(text="", finish="stop")])
+    body = {"model": "m", "prompt": "p", "suffix": suffix}
+    await gateway.serve(gateway.a_client(body), endpoint="completions")
+    assert gateway.assert_one_of_each(Outcome.COMPLETED).prompt_tokens == prompt
+
+
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("where", ["headers", "choices", "live", "count", "prices"])
 async def test_a_bug_after_admission_is_recorded_and_settled(

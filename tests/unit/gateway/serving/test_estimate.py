@@ -48,6 +48,15 @@ async def test_without_a_maximum_the_expectation_sizes_only_the_reservation() ->
     assert (need.tokens, need.floor_tokens) == (25, 6)
 
 
+async def test_a_bound_knows_what_normalising_adds() -> None:
+    """U+FDFA is 6 bytes in JSON and 33 in NFKC: a tokenizer may make a token of each."""
+    plain, growing = [
+        await needs(tokens=None, messages=[{"role": "user", "content": text * 10}])
+        for text in ("\u6f22", "\ufdfa")
+    ]
+    assert growing.prompt_tokens == plain.prompt_tokens + 10 * (33 - 6)
+
+
 async def test_the_default_maximum_fits_the_context() -> None:
     """Nothing is clamped by the engine behind our back: 990 of 1,000 leave 10."""
     need = await needs(tokens=990)

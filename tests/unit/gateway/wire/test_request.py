@@ -229,6 +229,26 @@ def test_the_prompts_size_bounds_its_tokens(text: str, tools: bool) -> None:
     assert completion(prompt=[text + "x", "y"]).prompt_bytes >= (len(text.encode()) + 1, 1)
 
 
+def test_a_suffix_is_part_of_each_prompt() -> None:
+    """Characters that must be tokens, and bytes that may be: of the prompt and of what follows it.
+    A prompt that is missing is missing all the same."""
+    without = completion(prompt=["ab", "c"])
+    read = completion(prompt=["ab", "c"], suffix="x" * 1_000)
+    assert read.prompt_characters == (1_002, 1_001)
+    assert read.prompt_bytes == tuple(size + 1_002 for size in without.prompt_bytes)
+    assert completion(suffix="").suffix is None
+    assert refusal({"model": "m", "prompt": "", "suffix": "x"}, "completions").param == "prompt"
+
+
+def test_what_normalising_adds_is_told_of_each_prompt() -> None:
+    """U+1D160 is 4 bytes, and 12 once a tokenizer has normalised it; tools and suffix count too."""
+    note = "\U0001d160"
+    raw = f'{{"model":"m","prompt":["a","{note * 3}"],"suffix":"{note}"}}'.encode()
+    assert read_request("completions", raw, {}).prompt_growth_bytes == (8, 32)
+    raw = f'{{"model":"m","messages":[{{"role":"user","content":"{note}"}}]}}'.encode()
+    assert read_request("chat", raw, {}).prompt_growth_bytes == (8,)
+
+
 @given(body=st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     """Never anything but the contract's error."""
