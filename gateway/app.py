@@ -17,6 +17,7 @@ from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
+from gateway.adapters.pulse import Pulse
 from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
@@ -58,7 +59,9 @@ class Gateway:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.clock = SystemClock()
-        self.redis = connect_redis(settings.redis_url, timeout_ms=settings.redis_timeout_ms)
+        self.redis = connect_redis(
+            settings.redis_url, timeout_ms=settings.redis_timeout_ms, guard=Pulse()
+        )
         self.postgres = async_engine(settings.database_url, pool_size=4)
         # Administration and shipping never wait for each other's connections.
         self.shipping_postgres = async_engine(settings.database_url, pool_size=2)

@@ -106,7 +106,7 @@ def shorten_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_SWEEP_PERIOD_MS", 1)
     monkeypatch.setattr(leases, "_RENEWALS_APART_S", 0.001)
     monkeypatch.setattr(store_watch, "PING_PERIOD_S", 0.001)
-    monkeypatch.setattr(store_watch, "IDLE_PING_S", 0.001)
+    monkeypatch.setattr(store_watch, "REGULAR_PING_S", 0.001)
 
 
 def counted(name: str, **labels: str) -> float:

@@ -22,6 +22,7 @@ from redis.crc import key_slot
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
+from gateway.adapters.redis_link import Link
 from gateway.adapters.redis_pipeline import Pipe, Place
 from gateway.adapters.redis_route import SLOTS, ClusterRoute, OneServer, Route
 from gateway.adapters.redis_url import Address, Kind, parse_redis_url
@@ -39,6 +40,25 @@ class Script(Protocol):
     ) -> Awaitable[Any]: ...
 
 
+class StoreLost(RedisConnectionError):
+    """The server has lost what it had acknowledged: nothing is decided before that is dealt
+    with."""
+
+
+class Guard(Protocol):
+    """Sees whether the server has lost what it had acknowledged (`pulse`)."""
+
+    beat_source: str
+    """The script that `beat` runs."""
+
+    async def examine(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        """Look at a new connection before it is used; `ask` sends one command over it. Raises to
+        refuse it."""
+
+    async def beat(self, run: Script) -> None:
+        """Look at the connection in use. Raises StoreLost where a new one has to be examined."""
+
+
 class RedisClient:
     """What the ledger and others ask of Redis.
 
@@ -46,9 +66,11 @@ class RedisClient:
     effect. Keys of one call share a hash slot. Connects when it is first used.
     """
 
-    def __init__(self, kind: Kind, route: Route) -> None:
+    def __init__(self, kind: Kind, route: Route, guard: Guard | None = None) -> None:
         self.kind = kind
         self._route = route
+        self._guard = guard
+        self._pulse = self.register_script("" if guard is None else guard.beat_source)
         self._probe = self.register_script(_PROBE)
 
     def register_script(self, source: str) -> Script:
@@ -68,12 +90,26 @@ class RedisClient:
     async def ping(self) -> bool:
         """Return where a server decides: it runs a script that writes. Of a cluster, any of them.
 
-        A server that answers PING may still forbid scripts, be a replica, or be out of memory.
+        A server that answers PING may still forbid scripts, be a replica, or be out of memory. With
+        a guard one that has lost what it had acknowledged does not decide either, until a new
+        connection to it was examined.
         """
+        if self._guard is not None:
+            return await self._beat(self._guard)
         tag = slot_tags() if self.kind is Kind.CLUSTER else None
         servers = await self._route.primaries()
         keys = [f"weir:ping:{{{tag[slot]}}}" if tag else "weir:ping" for _, slot in servers]
         await _any_of([self._probe([key], []) for key in keys])
+        return True
+
+    async def _beat(self, guard: Guard) -> bool:
+        before = [pipe for pipe, _ in await self._route.primaries()]
+        try:
+            await guard.beat(self._pulse)
+        except StoreLost:
+            for pipe in before:
+                pipe.reconnect()
+            raise
         return True
 
     async def time(self) -> tuple[int, int]:
@@ -169,9 +205,10 @@ async def require_scripts(redis: RedisClient) -> None:
         _log.warning("Redis is away at the start: %s", type(error).__name__)
 
 
-def connect_redis(url: str, *, timeout_ms: int) -> RedisClient:
+def connect_redis(url: str, *, timeout_ms: int, guard: Guard | None = None) -> RedisClient:
     """A client whose calls each fail after `timeout_ms`, and are never repeated: the caller decides
-    what a failure means. Raises SettingsError where the URL is none."""
+    what a failure means. `guard` is asked of every new connection, but not in a cluster. Raises
+    SettingsError where the URL is none."""
     address = parse_redis_url(url)
     timeout_s = timeout_ms / 1000
 
@@ -181,15 +218,22 @@ def connect_redis(url: str, *, timeout_ms: int) -> RedisClient:
             return Pipe(_always(Place(host, port)), address.login, timeout_s=timeout_s)
 
         return RedisClient(address.kind, ClusterRoute(address.nodes, pipe_to, timeout_s=timeout_s))
-    if address.kind is Kind.SENTINEL:
-        find = _ask_sentinels(address, timeout_s)
-        pipe = Pipe(find, address.login, timeout_s=timeout_s, primary_only=True)
-        return RedisClient(address.kind, OneServer(pipe))
+    is_sentinel = address.kind is Kind.SENTINEL
     host, port = ("", 0) if address.path else address.nodes[0]
-    place = Place(host, port, address.path)
-    return RedisClient(
-        address.kind, OneServer(Pipe(_always(place), address.login, timeout_s=timeout_s))
+    pipe = Pipe(
+        _ask_sentinels(address, timeout_s)
+        if is_sentinel
+        else _always(Place(host, port, address.path)),
+        address.login,
+        timeout_s=timeout_s,
+        primary_only=is_sentinel,
+        examine=None if guard is None else _examined_by(guard),
     )
+    return RedisClient(address.kind, OneServer(pipe), guard)
+
+
+def _examined_by(guard: Guard) -> Callable[[Link], Awaitable[None]]:
+    return lambda link: guard.examine(link.ask)
 
 
 @lru_cache(maxsize=1)

@@ -54,8 +54,11 @@ class Link(asyncio.Protocol):
         self._out.append(command)
         self._waiting.append(waiting)
 
-    async def ask(self, *arguments: str | int) -> Any:
-        """One command of the greeting. Raises what the server replied."""
+    async def ask(self, *arguments: Argument) -> Any:
+        """One command before the connection is used. Raises what the server replied, and
+        ConnectionError where the connection ends."""
+        if self.lost.done():
+            raise RedisConnectionError("the connection to Redis ended")
         future = self._loop.create_future()
         self.send(packed(arguments), (future, None))
         return await future

@@ -46,7 +46,8 @@ class Pipe:
     """Connects at its first call, and again by itself until it is closed.
 
     `find` says where the server is now, and is asked before each connection; it may raise what
-    redis-py raises. `primary_only` refuses a server that is a replica.
+    redis-py raises. `primary_only` refuses a server that is a replica. `examine` looks at each new
+    connection before anything is sent over it, for as long as it needs, and raises to refuse it.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Pipe:
         timeout_s: float,
         in_flight_max: int = IN_FLIGHT_MAX,
         primary_only: bool = False,
+        examine: Callable[[Link], Awaitable[None]] | None = None,
     ) -> None:
         self._find = find
         self._login = login
@@ -64,6 +66,7 @@ class Pipe:
         self._connect_s = max(CONNECT_S_MIN, timeout_s)
         self._in_flight_max = in_flight_max
         self._primary_only = primary_only
+        self._examine = examine
         self._link: Link | None = None
         self._failure: Exception | None = None
         self._backlog: list[tuple[bytes, Waiting]] = []
@@ -118,6 +121,11 @@ class Pipe:
             link.send(command, waiting)
         return future
 
+    def reconnect(self) -> None:
+        """End the connection as if the server had; the next one is examined."""
+        if self._link is not None:
+            self._link.close()
+
     async def aclose(self) -> None:
         """End the connection; what waits fails with ConnectionError. Nothing connects again."""
         self._closed = True
@@ -162,6 +170,7 @@ class Pipe:
             try:
                 async with asyncio.timeout(self._connect_s):
                     link = await self._connect()
+                await self._look_at(link)
             except Exception as error:  # noqa: BLE001 - whatever ends an attempt, the next is made
                 if self._failure is None:
                     logger.warning("Redis cannot be reached: %s", type(error).__name__)
@@ -200,6 +209,14 @@ class Pipe:
             link.close()
             raise
         return link
+
+    async def _look_at(self, link: Link) -> None:
+        try:
+            if self._examine is not None:
+                await self._examine(link)
+        except BaseException:
+            link.close()
+            raise
 
     def _refuse_backlog(self) -> None:
         for _, (future, timer) in self._backlog:

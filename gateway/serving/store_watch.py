@@ -29,9 +29,9 @@ PING_PERIOD_S = 0.1
 """Between pings of a store that is away."""
 MOMENT_S = 0.5
 """A store that is away for less may only have stood still: it is pinged four times as often."""
-IDLE_PING_S = 0.25
-"""A store that was asked nothing for so long is pinged, so that its loss is seen before a request
-meets it."""
+REGULAR_PING_S = 0.25
+"""Between pings of a store that answers, also while it is asked: an idle one's loss is seen before
+a request meets it, and its pulse goes on (`adapters.pulse`), so that a loss of writes is seen."""
 _HELD_UP_S = 0.02
 """A time-out noticed so late says that this process was busy, not that the store was."""
 _log = logging.getLogger(__name__)
@@ -135,16 +135,13 @@ class StoreWatch:
 
     async def run(self) -> None:
         """Notice a loss while nothing is asked, and a return; for ever."""
-        seen = -1
         while True:
             if self._state is StoreState.AWAY:
                 await asyncio.sleep(PING_PERIOD_S / 4 if self._is_just_gone else PING_PERIOD_S)
                 await self._look_for_it()
                 continue
-            await asyncio.sleep(IDLE_PING_S)
-            if self._answers == seen:
-                await self.lives()
-            seen = self._answers
+            await asyncio.sleep(REGULAR_PING_S)
+            await self.lives()
 
     @property
     def _is_just_gone(self) -> bool:

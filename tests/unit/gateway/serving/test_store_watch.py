@@ -80,7 +80,7 @@ class Store:
 @pytest.fixture(autouse=True)
 def short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_watch, "PING_PERIOD_S", 0.005)
-    monkeypatch.setattr(store_watch, "IDLE_PING_S", 0.005)
+    monkeypatch.setattr(store_watch, "REGULAR_PING_S", 0.005)
 
 
 async def test_a_store_that_answers_is_asked() -> None:
