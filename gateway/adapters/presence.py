@@ -30,7 +30,7 @@ PERIOD_S = 0.25
 REACH_MS = 200
 CALL_TIMEOUT_S = 0.25
 _TELL = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
-_READ = "return redis.call('HGETALL', KEYS[1])"
+_READ = (files("gateway.adapters") / "lua" / "presence_read.lua").read_text()
 _FORGET = "return redis.call('HDEL', KEYS[1], unpack(ARGV))"
 logger = logging.getLogger(__name__)
 
@@ -77,10 +77,10 @@ class Gateways:
     async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
         """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
         where there are none."""
-        reply = iter(cast("list[bytes]", await _called(self._script_read)))
-        fields = dict(zip(reply, reply, strict=True))
-        began = fields.pop(b"began", None)
-        now_ms = int(fields.pop(b"clock", b"0"))
+        present, *reply = cast("list[bytes]", await _called(self._script_read))
+        fields = dict(zip(reply[::2], reply[1::2], strict=True))
+        began, now_ms = fields.pop(b"began", None), int(present)
+        fields.pop(b"clock", None)
         gateways = {name.decode(): _standing(value) for name, value in fields.items()}
         old = forgotten(gateways, now_ms=now_ms)
         if old:

@@ -1,9 +1,11 @@
 """How far gateways have shipped, as they tell each other through a real store."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 from postgres_proxy import postgres_proxy
@@ -15,7 +17,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import GATEWAYS_KEY, Gateways, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.shipper import Mark, Shipper
-from gateway.domain.presence import NOT_HEARD
+from gateway.domain.presence import GONE_MS, NOT_HEARD
 from gateway.serving.ports import LedgerUnavailable
 
 
@@ -119,6 +121,29 @@ async def test_what_was_known_before_the_question_is_no_answer(
     assert await gateways.waited_for(instant_ms) == ("gw-a",)
     await presence.publish()
     assert await gateways.waited_for(instant_ms) == ()
+
+
+async def test_a_gateway_that_ended_before_the_clock_stepped_back_is_soon_forgotten(
+    store: RedisClient, gateways: Gateways
+) -> None:
+    """It counts as seen when the step is noticed, and not until the clock is there again; a living
+    one is seen by the server's clock, whatever instants were handed out."""
+    now_ms = int(time.time() * 1000)
+    ahead_ms = now_ms + 3_600_000
+    write = store.register_script("return redis.call('HSET', KEYS[1], unpack(ARGV))")
+    await write([GATEWAYS_KEY], ["clock", ahead_ms, "dead", f"{ahead_ms}|0", "began", ahead_ms])
+    assert await gateways.waited_for(await gateways.ask()) == ("dead",)
+    await gateways.tell("gw-a", 0)
+    read = store.register_script("return redis.call('HMGET', KEYS[1], unpack(ARGV))")
+    for field in cast("list[bytes]", await read([GATEWAYS_KEY], ["dead", "gw-a", "began"])):
+        assert int(field.split(b"|")[0]) - now_ms < GONE_MS
+
+
+async def test_instants_go_on_from_where_a_gateway_has_shipped(gateways: Gateways) -> None:
+    """In a list that was lost, an instant asked for is later than what its writer remembers."""
+    through_ms = int(time.time() * 1000) + 3_600_000
+    assert await gateways.tell("gw-a", through_ms) == through_ms
+    assert await gateways.ask() > through_ms
 
 
 async def test_every_gateway_is_waited_for_until_it_leaves(gateways: Gateways) -> None:
