@@ -100,6 +100,13 @@ def _long() -> list[tuple[Any, ...]]:
     return [*itertools.chain(*fill), *ends, *age]
 
 
+def _steps_back(ms: int) -> list[tuple[Any, ...]]:
+    """On a clock that has gone forward by more: else the keys' time to live is wrong too."""
+    one, ends = ("acquire", 1, 8, True), ("settle", 0, 3, True)
+    forward, back = ("wait", 30_000, 0, False), ("wait", -ms, 0, False)
+    return [one, forward, one, one, back, one, ends, ends, one, forward, one, ends, ends]
+
+
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop = asyncio.new_event_loop()
@@ -114,6 +121,8 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     limits=st.lists(LIMITS, min_size=4, max_size=4), steps=STEPS, ttl_ms=st.sampled_from(TTLS_MS)
 )
 @example(limits=LOOSE, steps=_long(), ttl_ms=TTLS_MS[0])
+@example(limits=LOOSE, steps=_steps_back(2_000), ttl_ms=TTLS_MS[0])
+@example(limits=LOOSE, steps=_steps_back(9_000), ttl_ms=TTLS_MS[0])
 def test_the_usual_way_is_the_specification(
     loop: asyncio.AbstractEventLoop, redis_url: str, limits: Any, steps: Any, ttl_ms: int
 ) -> None:
