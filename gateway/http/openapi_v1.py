@@ -110,7 +110,14 @@ class ModelsAnswer(msgspec.Struct):
     data: list[ModelObject]
 
 
-class OwnUse(ScopeUseAnswer):
+class OwnScopeUse(ScopeUseAnswer):
+    """With the limits of each request alone: its prompts together, and each of its choices."""
+
+    max_prompt_tokens: int | None
+    max_output_tokens: int | None
+
+
+class OwnUse(OwnScopeUse):
     """The tenant's or the key's limits and use now."""
 
     max_queued: int
@@ -120,8 +127,8 @@ class OwnUse(ScopeUseAnswer):
 class ModelUse(msgspec.Struct):
     """Limits and use of one model that is narrowed."""
 
-    tenant: ScopeUseAnswer
-    key: ScopeUseAnswer
+    tenant: OwnScopeUse
+    key: OwnScopeUse
 
 
 class QueuePlace(msgspec.Struct):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from billing.domain.money import show_amount
 from gateway.domain.instants import shown
 from gateway.domain.scopes import ScopeLimits, ScopeUse, scopes_of
+from gateway.domain.tenant import Limits, ModelLimits
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
 from gateway.serving.limit_headers import committed_pico
@@ -28,6 +29,15 @@ def use_view(use: ScopeUse, month: MonthNow) -> Json:
         "requests_last_minute": use.requests,
         "reset_ms": use.reset_ms,
         **_money_view(use, month),
+    }
+
+
+def _own_view(limits: Limits | ModelLimits, use: ScopeUse, month: MonthNow) -> Json:
+    """`use_view` with the limits that hold for each request alone, of which nothing is used up."""
+    return {
+        **use_view(use, month),
+        "max_prompt_tokens": limits.max_prompt_tokens,
+        "max_output_tokens": limits.max_output_tokens,
     }
 
 
@@ -60,17 +70,17 @@ async def observed(
 ) -> tuple[ScopeUse, ...]:
     """Use now. Where a budget is in force and what the month has cost is not known, `months` is
     asked to bring it back, for a second at most. Raises LedgerUnavailable."""
-    uses = await ledger.observe(tenant_id, scopes, month.name)
+    uses = await ledger.observe(tenant_id, scopes, month.key)
     if months is None or not any(
         use.limits.budget_pico is not None and use.spent_pico is None for use in uses
     ):
         return uses
     try:
         async with asyncio.timeout(REBUILD_S):
-            known = await months.rebuild(tenant_id, month.name)
+            known = await months.rebuild(tenant_id, month.key)
     except TimeoutError:
         return uses
-    return await ledger.observe(tenant_id, scopes, month.name) if known else uses
+    return await ledger.observe(tenant_id, scopes, month.key) if known else uses
 
 
 async def limits_view(
@@ -81,7 +91,8 @@ async def limits_view(
     Raises Overloaded(admission_unavailable) where the store cannot be reached.
     """
     month = month_now(caller.tenant, now_ms)
-    names = sorted({*caller.tenant.limits.models, *caller.key.limits.models})
+    tenant, key, none = caller.tenant.limits, caller.key.limits, ModelLimits()
+    names = sorted({*tenant.models, *key.models})
     scopes = list(scopes_of(caller.tenant, caller.key, "")[:2])
     for name in names:
         scopes += scopes_of(caller.tenant, caller.key, name)[2:]
@@ -93,12 +104,12 @@ async def limits_view(
         ) from error
     return {
         "object": "limits",
-        "tenant": {**use_view(uses[0], month), **_queue_view(caller.tenant.limits.max_queued)},
-        "key": {**use_view(uses[1], month), **_queue_view(caller.key.limits.max_queued)},
+        "tenant": {**_own_view(tenant, uses[0], month), **_queue_view(tenant.max_queued)},
+        "key": {**_own_view(key, uses[1], month), **_queue_view(key.max_queued)},
         "models": {
             name: {
-                "tenant": use_view(uses[2 * i + 2], month),
-                "key": use_view(uses[2 * i + 3], month),
+                "tenant": _own_view(tenant.models.get(name, none), uses[2 * i + 2], month),
+                "key": _own_view(key.models.get(name, none), uses[2 * i + 3], month),
             }
             for i, name in enumerate(names)
         },

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from memory_ports import START_MS, MemoryLedger, StandingClock
 from tenant_examples import a_key, a_tenant
@@ -6,11 +8,14 @@ from gateway.domain.admission import Demand
 from gateway.domain.scopes import scopes_of
 from gateway.domain.tenant import Limits, ModelLimits
 from gateway.errors import Overloaded
+from gateway.http.openapi_v1 import LimitsAnswer, OwnScopeUse, OwnUse
 from gateway.serving.authenticate import Caller
 from gateway.serving.limits_view import limits_view
 
-TENANT = Limits(max_sequences=8, tpm=1000, max_queued=3)
-KEY = Limits(rpm=5, models={"m": ModelLimits(max_sequences=2)})
+TENANT = Limits(max_sequences=8, tpm=1000, max_queued=3, max_prompt_tokens=900)
+KEY = Limits(
+    rpm=5, max_output_tokens=70, models={"m": ModelLimits(max_sequences=2, max_prompt_tokens=80)}
+)
 MONEY = (
     "monthly_budget",
     "spent_this_month",
@@ -31,20 +36,34 @@ async def test_limits_and_use_of_every_scope() -> None:
             "reset_ms": 61_000 - START_MS % 1000}  # fmt: skip
     queue = {"sequences_queued": 0}
     money = dict.fromkeys(MONEY) | {"currency": "USD"}
+
+    def alone(prompt: int | None = None, output: int | None = None) -> dict[str, int | None]:
+        return {"max_prompt_tokens": prompt, "max_output_tokens": output}
+
     assert view == {
         "object": "limits",
         "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **money, **queue,
-                   "max_queued": 3},
+                   "max_queued": 3, **alone(900)},
         "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **money, **queue,
-                "max_queued": 64},
+                "max_queued": 64, **alone(output=70)},
         "models": {
             "m": {
-                "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **money},
-                "key": {"max_sequences": 2, "tpm": None, "rpm": None, **used, **money},
+                "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **money,
+                           **alone()},
+                "key": {"max_sequences": 2, "tpm": None, "rpm": None, **used, **money,
+                        **alone(80)},
             }
         },
         "queue": {"queued": 0, "place": None},
     }  # fmt: skip
+
+
+async def test_the_document_has_what_is_answered() -> None:
+    """Every field, and no other."""
+    view: Any = await limits_view(CALLER, MemoryLedger(StandingClock()), now_ms=START_MS)
+    assert {*view} == {*LimitsAnswer.__struct_fields__}
+    assert {*view["tenant"]} == {*view["key"]} == {*OwnUse.__struct_fields__}
+    assert {*view["models"]["m"]["key"]} == {*OwnScopeUse.__struct_fields__}
 
 
 async def test_looking_consumes_nothing() -> None:
