@@ -8,7 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import USER_COLUMNS, user_from
 from gateway.adapters.tables import app_user, user_token
-from gateway.administration.checks import check_email, check_expiry, check_name, check_password
+from gateway.administration.checks import (
+    check_email,
+    check_expiry,
+    check_password,
+    check_token_name,
+)
 from gateway.administration.credentials import (
     check_given_secret,
     digest_of,
@@ -98,7 +103,7 @@ class UserVerbs(Store):
 
         Conflict where the user has a live token of that name, or where `secret` is in use.
         """
-        name = check_name(name)
+        name = check_token_name(name)
         expires_at = instant_of(check_expiry(expires_at_ms, now_ms=self._now_ms()))
         secret = new_token_secret() if secret is None else check_given_secret(secret)
         digest = digest_of(secret)

@@ -79,6 +79,8 @@ async def test_a_token_ends_with_its_expiry_revocation_or_user(
     assert await administration.user_by_token(lasting) is None
     with pytest.raises(NotFound):
         await administration.revoke_token(ME, "a@b.c", "lasting")
+    with pytest.raises(Unprocessable):
+        await administration.issue_token(ME, "a@b.c", "last/ing")
     renewed = await administration.issue_token(ME, "a@b.c", "lasting")
     assert (await administration.update_user(ME, "a@b.c", disabled=True)).disabled
     assert await administration.user_by_token(renewed) is None

@@ -1,6 +1,9 @@
 """What names, networks, zones and addresses may be."""
 
+import zoneinfo
 from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,10 @@ Check = Callable[[str], object]
         (checks.check_currency, "KWD"),
         (checks.check_time_zone, "Asia/Kathmandu"),
         (checks.check_time_zone, "UTC"),
+        (checks.check_time_zone, "America/Argentina/Buenos_Aires"),
+        (checks.check_time_zone, "EST5EDT"),
+        (checks.check_time_zone, "Etc/GMT+12"),
+        (checks.check_token_name, "ci: deploy.sh"),
         (checks.check_email, "a.b+c@weir.local"),
         (checks.check_email, "root@localhost"),
         (checks.check_password, "twelve chars"),
@@ -46,6 +53,20 @@ def test_good_values_come_back(check: Check, good: str) -> None:
         (checks.check_time_zone, "/etc/localtime", "time_zone"),
         (checks.check_time_zone, "Europe/Berlin\x00", "time_zone"),
         (checks.check_time_zone, "Europe", "time_zone"),
+        (checks.check_time_zone, "localtime", "time_zone"),
+        (checks.check_time_zone, "posixrules", "time_zone"),
+        (checks.check_time_zone, "Factory", "time_zone"),
+        (checks.check_time_zone, "right/Europe/Berlin", "time_zone"),
+        (checks.check_time_zone, "posix/Europe/Berlin", "time_zone"),
+        (checks.check_time_zone, "europe/berlin", "time_zone"),
+        (checks.check_time_zone, "utc", "time_zone"),
+        (checks.check_time_zone, "Europe//Berlin", "time_zone"),
+        (checks.check_time_zone, "Asia/../UTC", "time_zone"),
+        (checks.check_time_zone, "UTC ", "time_zone"),
+        (checks.check_token_name, "ci/deploy", "name"),
+        (checks.check_token_name, "..", "name"),
+        (checks.check_token_name, " . ", "name"),
+        (checks.check_token_name, "", "name"),
         (checks.check_email, "a@", "email"),
         (checks.check_email, "@b.c", "email"),
         (checks.check_email, "a@b..c", "email"),
@@ -59,6 +80,24 @@ def test_bad_values_name_their_field(check: Check, bad: str, param: str) -> None
         check(bad)
     assert refused.value.param == param
     assert refused.value.message.startswith(f"{param}: must be ")
+
+
+def test_time_zones_do_not_depend_on_the_host(
+    tmp_path: Path,
+) -> None:
+    """What a host calls a zone is none; each name that is taken can be reckoned with on a host
+    without any."""
+    (tmp_path / "localtime").write_bytes(files("tzdata.zoneinfo").joinpath("UTC").read_bytes())
+    zoneinfo.reset_tzpath(to=[str(tmp_path)])
+    try:
+        assert zoneinfo.ZoneInfo.no_cache("localtime")
+        with pytest.raises(Unprocessable):
+            checks.check_time_zone("localtime")
+        names = files("tzdata").joinpath("zones").read_text().split()
+        for name in set(names) - {"Factory"}:
+            assert zoneinfo.ZoneInfo.no_cache(checks.check_time_zone(name))
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 def test_networks_become_canonical() -> None:
