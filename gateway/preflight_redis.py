@@ -86,7 +86,7 @@ def _check_eviction(policy: str) -> Finding:
 def _check_persistence(appends: bool) -> Finding:
     if appends:
         return Finding("redis persistence", Status.OK, "appendonly is on")
-    detail = "appendonly is off; after a restart tenants wait a minute, as after a loss"
+    detail = "appendonly is off; after a restart what it had is lost, and tenants wait a minute"
     return Finding("redis persistence", Status.WARN, detail)
 
 
