@@ -122,7 +122,12 @@ class MemoryLedger:
         self.costs: list[tuple[str, int]] = []
         self.renewals: list[Renewed] = []
         self.marked: list[str] = []
-        self.sweeps = 0
+        self.page = 256
+        self.reaped: list[str] = []
+        self.taken_out: list[tuple[list[str], int]] = []
+        self.shard_away: set[str] = set()
+        self.sweep_turn: str | None = None
+        self.claims: list[int] = []
         self.on_acquired: Callable[[], None] = lambda: None
 
     def lose_everything(self) -> None:
@@ -224,10 +229,31 @@ class MemoryLedger:
         await self._answer()
         return list(dict.fromkeys(reversed(self.marked)))[:at_most]
 
-    async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
+    async def active_page(self, cursor: int) -> tuple[int, list[str]]:
         await self._answer()
-        self.sweeps += 1
-        return sum(len(state.leases) for state in self.states.values())
+        names = list(dict.fromkeys(self.marked))
+        following = cursor + self.page
+        return following if following < len(names) else 0, names[cursor:following]
+
+    async def take_out(self, tenant_ids: Sequence[str], *, before_ms: int) -> None:
+        await self._answer()
+        self.taken_out.append((list(tenant_ids), before_ms))
+
+    async def claim_sweep(self, holder: str, *, for_ms: int) -> bool:
+        await self._answer()
+        if self.sweep_turn not in (None, holder):
+            return False
+        self.claims.append(for_ms)
+        return True
+
+    async def reap(self, tenant_id: str) -> tuple[int, int]:
+        await self._answer()
+        if tenant_id in self.shard_away:
+            raise LedgerUnavailable(TimeoutError)
+        state = self.states[tenant_id]
+        admission.observe(state, (), now_ms=self._clock.now_ms())
+        self.reaped.append(tenant_id)
+        return len(state.leases), len(state.lapsed)
 
 
 class MemoryJournal:

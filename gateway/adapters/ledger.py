@@ -3,12 +3,13 @@
 Holds no arithmetic of its own: the rules are `gateway.domain.admission`, executed by `lua/*.lua`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
-from redis.exceptions import RedisError
-
 from gateway.adapters import ledger_records as records
+from gateway.adapters.active_tenants import ActiveTenants, answer
 from gateway.adapters.ledger_scripts import Argument, LedgerScripts
 from gateway.adapters.redis import RedisClient
 from gateway.domain.decisions import (
@@ -28,7 +29,7 @@ RENEWED_AT_ONCE = 256
 """Leases that one script renews: a larger holder does not keep the others of its server waiting."""
 
 
-class RedisLedger:
+class RedisLedger(ActiveTenants):
     """Every call is one atomic script on one tenant's keys, which share a hash slot.
 
     Raises LedgerUnavailable where Redis cannot be reached, refuses, or takes longer than
@@ -46,11 +47,13 @@ class RedisLedger:
         births: Births | None = None,
         clock_ms: Callable[[], int] | None = None,
     ) -> None:
-        self._redis = redis
+        super().__init__(redis)
         self._ttl_ms = ttl_ms
+        self._clock_ms = clock_ms
         self._scripts = LedgerScripts(
-            redis, births=births, ttl_ms=ttl_ms, timeout_ms=timeout_ms, clock_ms=clock_ms
-        )
+            redis, births=births, ttl_ms=ttl_ms, timeout_ms=timeout_ms, clock_ms=clock_ms,
+            on_begun=self._begun,
+        )  # fmt: skip
 
     async def acquire(
         self,
@@ -135,49 +138,21 @@ class RedisLedger:
         reply = await self._scripts.run("observe", tenant_id, ("", b""), is_urgent=False)
         return cast("int", reply[0]), cast("int", reply[1])
 
-    async def mark_active(self, tenant_ids: Sequence[str], *, now_ms: int) -> None:
-        """Remember that these tenants may hold leases, so that any gateway can reap them."""
-        scores = dict.fromkeys(tenant_ids, now_ms)
-        await _answer(self._redis.zadd("weir:active", scores))
-
-    async def active_tenants(self, at_most: int) -> list[str]:
-        """Tenants that may hold something, the most recently active first."""
-        names = await _answer(self._redis.zrevrange("weir:active", 0, at_most - 1))
-        return [name.decode() for name in cast("list[bytes]", names)]
+    async def _begun(self, tenant_id: str) -> None:
+        """Nothing was known of it, so neither may be that it is active. Where this fails its next
+        mark says so."""
+        now_ms = int(time.time() * 1000) if self._clock_ms is None else self._clock_ms()
+        with suppress(LedgerUnavailable):
+            await self.mark_active([tenant_id], now_ms=now_ms)
 
     async def clock_ms(self) -> int:
         """Redis's time, Unix ms."""
-        seconds, micros = cast("tuple[int, int]", await _answer(self._redis.time()))
+        seconds, micros = cast("tuple[int, int]", await answer(self._redis.time()))
         return int(seconds) * 1000 + int(micros) // 1000
-
-    async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int:
-        """Reap every active tenant, unless another gateway did within `period_ms`.
-
-        Returns how many leases are held in all, or -1 where it was another's turn.
-        """
-        turn = await _answer(self._redis.set("weir:sweep", "1", nx=True, px=max(1, period_ms)))
-        if not turn:
-            return -1
-        held = 0
-        active = await _answer(self._redis.zrange("weir:active", 0, -1, withscores=True))
-        for name, score in cast("list[tuple[bytes, float]]", active):
-            tenant_id = name.decode()
-            leases, lapsed = await self.reap(tenant_id)
-            held += leases
-            if leases == lapsed == 0 and score < now_ms - idle_ms:
-                await _answer(self._redis.zrem("weir:active", tenant_id))
-        return held
 
     async def ping(self) -> None:
         """Whether Redis, or a shard of it, runs scripts and takes what they write, in time."""
-        await _answer(self._redis.ping())
-
-
-async def _answer(call: Awaitable[object]) -> object:
-    try:
-        return await call
-    except (RedisError, OSError, TimeoutError) as error:
-        raise LedgerUnavailable(type(error)) from error
+        await answer(self._redis.ping())
 
 
 def _names(reply: Sequence[object]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import cast
@@ -18,9 +18,9 @@ _USUAL = {"acquire": ("grant",), "settle": ("finish",)}
 _BEFORE = ("window",)
 _REAP = ("moves", "money", "funds", "shelf", "reap")
 PARTS = {
-    "acquire": ("open", "offer", "wait", "money", "close", "save_all"),
+    "acquire": ("open", "set_right", "offer", "wait", "money", "close", "save_all"),
     "settle": ("open", "moves", "money", "close", "save_all"),
-    "renew": ("open", "moves", "money", "funds", "shelf", "close"),
+    "renew": ("open", "set_right", "moves", "money", "funds", "shelf", "close"),
     "observe": ("open", "offer", "close"),
     "begin": ("close",),
     "begin_month": ("open", "money", "funds", "shelf", "close"),
@@ -77,8 +77,8 @@ class LedgerScripts:
 
     Where the store knows nothing of the tenant, `births` is asked since when, and the tenant is
     begun; where more leases have lapsed than one script takes care of, it is run again. All of that
-    may take `timeout_ms`, beside what the client allows a single call. `clock_ms` replaces the
-    server's time in tests.
+    may take `timeout_ms`, beside what the client allows a single call. `on_begun` is told who was
+    begun. `clock_ms` replaces the server's time in tests.
     """
 
     def __init__(
@@ -89,8 +89,10 @@ class LedgerScripts:
         ttl_ms: int,
         timeout_ms: int,
         clock_ms: Callable[[], int] | None,
+        on_begun: Callable[[str], Awaitable[None]],
     ) -> None:
         self._births = births
+        self._on_begun = on_begun
         self._ttl_ms = ttl_ms
         self._timeout_s = timeout_ms / 1000
         self._clock_ms = clock_ms
@@ -123,6 +125,7 @@ class LedgerScripts:
         born_ms = 0 if self._births is None else await self._births.born_ms(tenant_id)
         complete = (born_ms + self._ttl_ms, born_ms + WINDOW_CELLS * 1000) if born_ms else (0, 0)
         await self._once("begin", tenant_id, (*complete, self._ttl_ms))
+        await self._on_begun(tenant_id)
 
     async def _once(self, name: str, tenant_id: str, arguments: Sequence[Argument]) -> list[object]:
         now = "" if self._clock_ms is None else self._clock_ms()

@@ -1,5 +1,7 @@
 """`/admin/v1/live`: what runs now, over all gateways."""
 
+import asyncio
+
 from litestar import get
 from litestar.types import ControllerRouterHandler
 
@@ -17,6 +19,7 @@ from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, LedgerUnavailable
 
 TENANTS_SHOWN_MAX = 1_000
+LOOKED_AT_ONCE = 16
 
 
 def live_handler(
@@ -30,23 +33,33 @@ def live_handler(
 ) -> ControllerRouterHandler:
     """The handler; mounted under `/admin/v1`, whose guard it gets."""
 
-    async def tenant_view(tenant: Tenant) -> Json:
+    async def tenant_view(tenant: Tenant) -> Json | None:
         month = month_now(tenant, clock.now_ms())
-        (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.name)
+        try:
+            (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.name)
+        except LedgerUnavailable:
+            return None
         return {"id": tenant.id, **use_view(use, month), "sequences_queued": 0}
 
     @get("/live", opt=described(LiveAnswer))
     async def live() -> Json:
-        """Tenants that may hold something, pools, workers, and what is degraded."""
+        """Tenants that may hold something, pools, workers, and what is degraded: with `redis:` also
+        each tenant that could not be looked at."""
         try:
             active = await ledger.active_tenants(TENANTS_SHOWN_MAX)
-            tenants = [directory.tenant(name) for name in active]
-            views = [await tenant_view(tenant) for tenant in tenants if tenant is not None]
         except LedgerUnavailable as error:
             raise StoreUnavailable("Redis cannot be reached") from error
+        known = [tenant for tenant in map(directory.tenant, active) if tenant is not None]
+        views: list[Json | None] = []
+        for start in range(0, len(known), LOOKED_AT_ONCE):
+            batch = known[start : start + LOOKED_AT_ONCE]
+            views += await asyncio.gather(*(tenant_view(tenant) for tenant in batch))
+        unseen = [tenant.id for tenant, view in zip(known, views, strict=True) if view is None]
+        if known and len(unseen) == len(known):
+            raise StoreUnavailable("Redis cannot be reached")
         condition = watch.condition()
         return {
-            "tenants": views,
+            "tenants": [view for view in views if view is not None],
             "pools": [_pool_view(model.id) for model in directory.models()],
             "workers": [_worker_view(view) for view in fleet.views()],
             "hosted": [
@@ -58,7 +71,11 @@ def live_handler(
                 }
                 for provider in in_order(directory.hosted_providers())
             ],
-            "degraded": [*condition.unready, *condition.degraded],
+            "degraded": [
+                *condition.unready,
+                *condition.degraded,
+                *(f"redis:{tenant_id}" for tenant_id in unseen),
+            ],
         }
 
     return live

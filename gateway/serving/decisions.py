@@ -69,6 +69,8 @@ class Decisions:
             if isinstance(reply, Granted):
                 decided.result = "granted"
                 return self._hold(asked, reply, asked_us), reply.uses
+            if isinstance(reply, Paused):
+                self._held.forget_marks(asked.tenant_id)
             raise self._no(asked, reply, decided, month)
 
     async def _by_store(self, asked: Asked, decided: Decided) -> tuple[Reply, int]:

@@ -57,6 +57,13 @@ class HeldLeases:
         """Renew it no longer; what is known of it, None where it was not held."""
         return self._held.pop(lease.request_id, None)
 
+    def forget_marks(self, tenant_id: str | None = None) -> None:
+        """The store may have lost which tenants are active, or that this one is."""
+        if tenant_id is None:
+            self._marked_ms.clear()
+        else:
+            self._marked_ms.pop(tenant_id, None)
+
     async def mark(self, tenant_id: str) -> None:
         """Let any gateway find what this tenant holds. Raises LedgerUnavailable where the store is
         away; where only this failed it is done the next time."""
@@ -105,6 +112,8 @@ class HeldLeases:
                 LEASES_RETAKEN.inc(retaken)
                 metrics.RECREATED.inc(renewed.recreated)
                 _log.warning("%d leases had lapsed or were lost and are held again", retaken)
+                self.forget_marks(tenant_id)
+                await self.mark(tenant_id)
             if self.may_be_over(tenant_id):
                 await self._look_for_excess(tenant_id, holdings)
         except LedgerUnavailable:

@@ -21,9 +21,9 @@ from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, HeldLease, Ledger, LedgerUnavailable, MonthRebuild
 from gateway.serving.settlements import Settlement, Settlements
 from gateway.serving.store_watch import StoreWatch
+from gateway.serving.sweeping import Sweeper
 from gateway.telemetry.logs import log_failure
 
-_SWEEP_IDLE_MS = 180_000
 _SWEEP_PERIOD_MS = 2_000
 _RETRY_S = 0.25
 _RENEWALS_APART_S = 0.1
@@ -50,15 +50,17 @@ class Leases:
     ) -> None:
         self._ledger = ledger
         self._clock = clock
+        self.uncounted = on_uncounted
         self._renew_s = renew_ms / 1000
         self._renew_now = asyncio.Event()
         self.watch = StoreWatch(
             ledger.ping,
             timeout_ms=timeout_ms,
             on_return=self._tell_all,
-            on_broken=self._renew_now.set,
+            on_broken=self._broken,
         )
         self._held = HeldLeases(ledger, self.watch, clock)
+        self._sweeper = Sweeper(ledger, self.watch, clock)
         self._settlements = Settlements(
             ledger, self.watch, clock, ttl_ms=ttl_ms, on_uncounted=on_uncounted
         )
@@ -130,7 +132,7 @@ class Leases:
 
     def month_of(self, caller: Caller) -> str:
         """The billing month that a request counts in which is decided on now."""
-        return month_now(caller.tenant, self._clock.now_ms()).name
+        return month_now(caller.tenant, self._clock.now_ms()).key
 
     async def has_room(self, caller: Caller, model: str, demand: Demand) -> bool:
         """Whether there was room for a demand a moment ago. Holds nothing and decides nothing.
@@ -198,7 +200,12 @@ class Leases:
         loops = (self._renew_forever, self._settle_forever, self._sweep_forever, self.watch.run)
         await asyncio.gather(*(_kept_going(loop) for loop in loops))
 
+    def _broken(self) -> None:
+        self._held.forget_marks()
+        self._renew_now.set()
+
     async def _tell_all(self) -> None:
+        self._held.forget_marks()
         await self._held.renew_all()
         await self._settlements.send_all()
         while self._settlements.withheld:
@@ -226,13 +233,7 @@ class Leases:
         while True:
             await asyncio.sleep(_SWEEP_PERIOD_MS / 1000)
             with suppress(LedgerUnavailable):
-                await self.watch.ask(
-                    lambda: self._ledger.sweep(
-                        now_ms=self._clock.now_ms(),
-                        idle_ms=_SWEEP_IDLE_MS,
-                        period_ms=_SWEEP_PERIOD_MS,
-                    )
-                )
+                await self._sweeper.sweep(period_ms=_SWEEP_PERIOD_MS)
 
 
 async def _kept_going(loop: Callable[[], Awaitable[None]]) -> None:

@@ -160,7 +160,17 @@ class Ledger(Protocol):
     async def active_tenants(self, at_most: int) -> list[str]:
         """Tenants that may hold something, the most recently active first."""
 
-    async def sweep(self, *, now_ms: int, idle_ms: int, period_ms: int) -> int: ...
+    async def active_page(self, cursor: int) -> tuple[int, list[str]]:
+        """Some of them from `cursor` on, 0 at first, and the next cursor, 0 at the end."""
+
+    async def take_out(self, tenant_ids: Sequence[str], *, before_ms: int) -> None:
+        """These hold nothing; who was marked since `before_ms` stays."""
+
+    async def claim_sweep(self, holder: str, *, for_ms: int) -> bool:
+        """Take or keep the turn to sweep for so long; False where another has it."""
+
+    async def reap(self, tenant_id: str) -> tuple[int, int]:
+        """Let what nobody renewed lapse; leases held, and lapsed ones remembered."""
 
     async def ping(self) -> None:
         """Return where the store runs scripts and takes what they write."""

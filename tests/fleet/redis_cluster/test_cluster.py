@@ -12,10 +12,13 @@ from gateway.adapters.births import Births
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.redis import RedisClient, slot_tags
 from gateway.adapters.redis_url import Kind
+from gateway.clock import SystemClock
 from gateway.domain.decisions import Demand, Granted, Paused, Settled
 from gateway.preflight import Status
 from gateway.preflight_redis import check_redis
 from gateway.serving.ports import LedgerUnavailable
+from gateway.serving.store_watch import StoreWatch
+from gateway.serving.sweeping import Sweeper
 
 MOVED_CALLS = 300
 TTL_MS = 10_000
@@ -23,6 +26,10 @@ TTL_MS = 10_000
 
 async def virgin() -> bool:
     return False
+
+
+async def nothing_to_tell() -> None:
+    pass
 
 
 async def with_a_past() -> bool:
@@ -65,6 +72,26 @@ async def test_no_limit_is_passed_on_any_shard(cluster: Cluster, client: RedisCl
         )
         assert sum(asked.granted is True for asked, _ in outcomes) == 7
         assert sum(asked.granted is None for asked, _ in outcomes) == 0
+
+
+async def test_a_shard_that_is_away_ends_no_sweep(cluster: Cluster, client: RedisClient) -> None:
+    """Its tenants are passed over; what nobody renews of the others lapses all the same."""
+    ledger = RedisLedger(client, ttl_ms=1, timeout_ms=1000)
+    tenants = tenant_of_each_shard(cluster)
+    for tenant in tenants:
+        await decide(ledger, tenant)
+    watch = StoreWatch(ledger.ping, timeout_ms=1000, on_return=nothing_to_tell)
+    active = cluster.owner("weir:active")
+    away = next(server for server in cluster.primaries if server is not active)
+    away.kill()
+    try:
+        await Sweeper(ledger, watch, SystemClock()).sweep(period_ms=1)
+    finally:
+        away.start()
+    swept = [t for t in tenants if cluster.owner(t) is not away]
+    assert len(swept) == 2
+    held = [cluster.owner(t).ask("ZCARD", f"weir:{{{t}}}:lapsed") for t in swept]
+    assert held == [2, 2], "the lapsed one, and what keeps the key there"
 
 
 async def test_a_shard_that_forgot_its_scripts_gets_them_again(
