@@ -198,6 +198,7 @@ class Completions:
             asking.model,
             asking.caller,
             self._workers(asking.model.id),
+            month=asking.spending.month,
             exactly=exactly,
         )
 

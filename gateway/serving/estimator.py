@@ -37,16 +37,18 @@ class Estimator:
         caller: Caller,
         workers: Sequence[WorkerView],
         *,
+        month: str,
         exactly: bool = False,
     ) -> Estimate:
-        """What the request needs; `exactly` counts it also where nothing seemed to depend on that.
+        """What the request needs, which counts in the billing month `month`; `exactly` counts it
+        also where nothing seemed to depend on that.
         Raises as `estimate` does and, for what has no room now, as `Looks.count` does."""
         fit = fit_of(request, model, caller, workers)
         found = None if exactly else uncounted(fit, workers, self._learned)
         if found is not None:
             return found
         return await self._looks.count(
-            fit, lambda: counted(fit, workers, self._tokenizer, self._learned)
+            fit, month, lambda: counted(fit, workers, self._tokenizer, self._learned)
         )
 
     async def prompt_counts(

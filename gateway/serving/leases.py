@@ -130,10 +130,6 @@ class Leases:
         month = month_now(caller.tenant, self._clock.now_ms())
         return await self._decisions.decide(asked, month)
 
-    def month_of(self, caller: Caller) -> str:
-        """The billing month that a request counts in which is decided on now."""
-        return month_now(caller.tenant, self._clock.now_ms()).key
-
     async def has_room(self, caller: Caller, model: str, demand: Demand) -> bool:
         """Whether there was room for a demand a moment ago. Holds nothing and decides nothing.
 

@@ -31,15 +31,17 @@ class Looks:
         self._leases = leases
         self._counting: set[str] = set()
 
-    async def count(self, fit: Fit, count: Callable[[], Awaitable[Estimate]]) -> Estimate:
+    async def count(
+        self, fit: Fit, month: str, count: Callable[[], Awaitable[Estimate]]
+    ) -> Estimate:
         """What `count` returns, which is called where there seems to be room, or where the count
-        decides whether there ever can be.
+        decides whether there ever can be. `month` is the request's billing month.
 
         Raises as `count` and `Leases.acquire` do.
         """
         if sum(fit.request.prompt_characters) <= LOOKED_AT_CHARACTERS:
             return await count()
-        refused = await self._refusal(fit)
+        refused = await self._refusal(fit, month)
         if refused is None:
             return await count()
         tenant_id = fit.caller.tenant.id
@@ -53,11 +55,10 @@ class Looks:
         finally:
             self._counting.discard(tenant_id)
 
-    async def _refusal(self, fit: Fit) -> LimitReached | None:
+    async def _refusal(self, fit: Fit, month: str) -> LimitReached | None:
         """What is told of the least that the request may need; None where that has room."""
         caller, request = fit.caller, fit.request
         fewest = fewest_tokens(request)
-        month = self._leases.month_of(caller)
         # An id of its own: one that was settled is never decided on again.
         least = Demand(uuid4().hex, request.sequences, fewest, fewest, month=month)
         if await self._leases.has_room(caller, request.model, least):
