@@ -2,13 +2,14 @@
 -- due, the clock has not stepped back, and no money is counted. Whatever else it finds, it leaves
 -- to what follows, and has changed nothing.
 -- Reply: as settle.lua
+local LIVE = 76 -- 'L'
 repeat
   local call, read, write, sub = redis.call, struct.unpack, struct.pack, string.sub
   local name_2, name_3, name_4 = ARGV[3], ARGV[4], ARGV[5]
   local found = call('HMGET', BOOK, '@', ARGV[2], '@tenant', name_2, name_3, name_4)
   local meta, lease = found[1], found[2]
   local old_1, old_2, old_3, old_4 = found[3], found[4], found[5], found[6]
-  if not (meta and lease and old_1 and old_2 and old_3 and old_4) then
+  if not (meta and lease and old_1 and old_2 and old_3 and old_4) or string.byte(lease) ~= LIVE then
     break
   end
   local sequences_from, tokens_from, next_due, kept_until, tracked = read(META, meta)
@@ -16,8 +17,8 @@ repeat
   local forgotten_ms = now_ms + SETTLED_KEEP_MS + SETTLED_GRID_MS - 1
   forgotten_ms = forgotten_ms - forgotten_ms % SETTLED_GRID_MS
   local actual, ran, carried = read(ACTUAL, ARGV[7])
-  local state, _, sequences, reserved, charged_s = read(HELD_NUMBERS, lease)
-  if now_ms >= next_due or tracked == 1 or state ~= 'L' or carried == 1
+  local _, _, sequences, reserved, charged_s = read(HELD_NUMBERS, lease)
+  if now_ms >= next_due or tracked == 1 or carried == 1
     or left_ms < KEPT_AGAIN_MS or left_ms > KEPT_S * 1000 then
     break
   end

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.redis import connect_redis
-from gateway.domain.admission import Demand, Granted, Refused
+from gateway.domain.admission import Demand, Granted, Refused, Settled
 from gateway.domain.scopes import ScopeLimits
 from gateway.serving.ports import HeldLease
 
@@ -78,3 +78,17 @@ async def test_b06_another_replica_sees_a_settlement_at_once(replicas: list[Redi
     await third.settle(lease, actual_tokens=30, ran=True)
     ended = (await second.observe("acme", scopes))[0]
     assert (ended.sequences, ended.tokens, ended.requests) == (0, 30, 1)
+
+
+async def test_a_settlement_that_is_repeated_at_once_changes_nothing(
+    replicas: list[RedisLedger],
+) -> None:
+    """The reply was lost on the way: the usual case of a settlement meets one that is over."""
+    scopes = limits(max_sequences=5, tpm=1_000)
+    granted = await replicas[0].acquire("acme", "k", "m", Demand("a", 1, 100, 100), scopes)
+    assert isinstance(granted, Granted)
+    lease = HeldLease("a", "acme", "k", "m", 1, 100, granted.second, NAMES)
+    found = [await each.settle(lease, actual_tokens=30, ran=True) for each in replicas]
+    assert found == [Settled.LIVE, Settled.REPEATED, Settled.REPEATED]
+    (use, *_) = await replicas[0].observe("acme", scopes)
+    assert (use.sequences, use.tokens, use.requests) == (0, 30, 1)
