@@ -136,9 +136,9 @@ class MemoryLedger:
         beginning = admission.Beginning(now_ms + self._ttl_ms, now_ms + 61_000)
         self.states = defaultdict(lambda: TenantState(beginning=beginning))
 
-    async def _answer(self) -> None:
+    async def _answer(self, tenant_id: str = "") -> None:
         await asyncio.sleep(0)
-        if self.away:
+        if self.away or tenant_id in self.shard_away:
             raise LedgerUnavailable(TimeoutError)
 
     def _reply(self) -> None:
@@ -213,7 +213,7 @@ class MemoryLedger:
     async def observe(
         self, tenant_id: str, scopes: Sequence[ScopeLimits], month: str = ""
     ) -> tuple[ScopeUse, ...]:
-        await self._answer()
+        await self._answer(tenant_id)
         return admission.observe(
             self.states[tenant_id], tuple(scopes), now_ms=self._clock.now_ms(), month=month
         )
@@ -247,9 +247,7 @@ class MemoryLedger:
         return True
 
     async def reap(self, tenant_id: str) -> tuple[int, int]:
-        await self._answer()
-        if tenant_id in self.shard_away:
-            raise LedgerUnavailable(TimeoutError)
+        await self._answer(tenant_id)
         state = self.states[tenant_id]
         admission.observe(state, (), now_ms=self._clock.now_ms())
         self.reaped.append(tenant_id)

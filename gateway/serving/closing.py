@@ -73,6 +73,7 @@ class Closing:
             prompt_counts=counts,
             arrival_us=asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
+            has_media=asking.request.has_media,
         )
         book = self._directory.price_book()
         if not self._directory.knows_prices_at(used.admitted_at_ms):
@@ -135,5 +136,6 @@ class Closing:
             prompt_counts=held.needs.prompt_counts,
             arrival_us=running.asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
+            has_media=running.asking.request.has_media,
         )
         return rated(used, PriceBook(()), held.admitted.currency)

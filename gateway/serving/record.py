@@ -32,11 +32,14 @@ _TRUST = (
 )
 
 
-def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Totals:
+def count(
+    choices: Sequence[Choice], prompt_counts: Sequence[int | None], *, has_media: bool = False
+) -> Totals:
     """Add up what the engines said, and where they said nothing, what was seen.
 
     The source is that of the least trustworthy count that entered. `prompt_counts` are admission's
-    counts of each prompt, None where they are not the engine's own: those are never recorded.
+    counts of each prompt, None where they are not the engine's own: those are never recorded. What
+    is recorded beyond them is flagged, but for media, which are in no count: no limit covered it.
     """
     output = sum(choice.output_tokens for choice in choices)
     reasoning = sum(choice.usage.reasoning_tokens for choice in choices if choice.usage is not None)
@@ -56,6 +59,8 @@ def count(choices: Sequence[Choice], prompt_counts: Sequence[int | None]) -> Tot
             cached += min(known.cached_tokens or 0, known.prompt_tokens or 0)
             if (known.cached_tokens or 0) > (known.prompt_tokens or 0):
                 flags.add("cached_over_prompt")
+            if not has_media and counted is not None and (known.prompt_tokens or 0) > counted:
+                flags.add("prompt_over_count")
         elif any(choice.began for choice in choices if choice.prompt == index):
             prompt += counted or 0
             sources.append(UsageSource.COUNTED)
@@ -121,12 +126,13 @@ def usage_record(
     prompt_counts: Sequence[int | None],
     arrival_us: int,
     ended_at_ms: int,
+    has_media: bool = False,
 ) -> UsageRecord:
     """The record of an ended request. `arrival_us` is on the monotonic clock, as choices' times."""
     if outcome is Outcome.REFUSED:
         totals = Totals(0, 0, 0, 0, UsageSource.ENGINE_FINAL, ())
     else:
-        totals = count(choices, prompt_counts)
+        totals = count(choices, prompt_counts, has_media=has_media)
     firsts = [c.first_token_us for c in choices if c.first_token_us is not None]
     ttft_us = min(firsts) - arrival_us if firsts else None
     served = [choice.worker for choice in choices if choice.worker is not None]

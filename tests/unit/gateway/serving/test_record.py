@@ -107,6 +107,26 @@ def test_the_clients_usage_is_the_records(
     assert usage["total_tokens"] == record.prompt_tokens + record.output_tokens
 
 
+@pytest.mark.parametrize(
+    ("said", "counted", "has_media", "flags"),
+    [
+        (300, 5, False, ("prompt_over_count",)),
+        (5, 5, False, ()),
+        (4, 5, False, ()),
+        (300, None, False, ()),
+        (300, 5, True, ()),
+    ],
+)
+def test_a_prompt_beyond_its_count_is_flagged(
+    said: int, counted: int | None, has_media: bool, flags: tuple[str, ...]
+) -> None:
+    """INV-3, budgets: who serves it counts otherwise than admission did, and no limit covered that.
+    It is recorded as said. Media are in no count."""
+    choice = a_choice(events.content("a"), events.finish(), events.usage(said, 1))
+    totals = count([choice], [counted], has_media=has_media)
+    assert (totals.prompt, totals.flags) == (said, flags)
+
+
 def test_the_source_is_that_of_the_weakest_count() -> None:
     """One counted choice makes the sum a counted one."""
     final = [events.content("a"), events.finish(), events.usage(5, 1)]
