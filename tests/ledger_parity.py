@@ -33,7 +33,15 @@ START_MS = 1_800_000_000_000
 TTL_MS = 10_000
 KEYS = ("k1", "k2")
 MODELS = ("m|odd:name", "m2")
-MONTHS = ("2026-12", "2027-01", "2027-02", "")
+MONTHS = (
+    "2026-12:1:2:USD",
+    "2027-01:2:3:USD",
+    "2027-02:3:4:USD",
+    "",
+    "2027-01:1:3:USD",
+    "2027-01:2:3:JPY",
+)
+"""Of one tenant, which was billed in another zone for a while, and in another currency."""
 UNIT = 10**12
 # Mostly loose, and small enough that a demand often meets a limit exactly.
 LIMIT = st.sampled_from([None, None, None, 12, 7, 4, 2, 1, 0])
@@ -230,23 +238,26 @@ class LedgerParity(RuleBasedStateMachine):
 
     @rule(
         step=st.sampled_from(["begin", "finish", "finish", "unsettled"]),
-        month=st.sampled_from([MONTHS[1], MONTHS[1], *MONTHS[:3]]),
+        month=st.sampled_from([MONTHS[1], MONTHS[1], *filter(None, MONTHS)]),
+        again=st.booleans(),
         spent=st.dictionaries(SCOPES, PICO, max_size=4),
         is_right=st.sampled_from([True, True, True, False]),
     )
-    def month(self, step: str, month: str, spent: dict[str, int], is_right: bool) -> None:
+    def month(
+        self, step: str, month: str, again: bool, spent: dict[str, int], is_right: bool
+    ) -> None:
         """One step of summing up a month; whoever does it may stop after any of them."""
         if step == "begin":
-            self.month_begins(month)
+            self.month_begins(month, again)
         elif step == "finish":
             self.month_is_finished(month, spent, is_right)
         else:
             expected = self.specified(admission.unsettled_or_recent)
             assert self.wait(self.ledger.unsettled_or_recent(self.tenant)) == expected
 
-    def month_begins(self, month: str) -> None:
-        expected = self.specified(admission.begin_month, month)
-        assert self.wait(self.ledger.begin_month(self.tenant, month)) == expected
+    def month_begins(self, month: str, again: bool = False) -> None:
+        expected = self.specified(admission.begin_month, month, again=again)
+        assert self.wait(self.ledger.begin_month(self.tenant, month, again=again)) == expected
         if expected is not None:
             self.begun[month] = expected.at_ms
 

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from uuid import UUID
 
 from memory_ports import TTL_MS, MemoryDirectory, MemoryLedger, StandingClock
 
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted
-from gateway.domain.billing_month import month_at, month_bounds
+from gateway.domain.billing_month import BillingMonth, month_key, month_of
 from gateway.domain.presence import Standing, waited_for
 from gateway.domain.request_id import request_id
 from gateway.domain.scopes import ScopeLimits
@@ -102,7 +101,7 @@ class World:
         self.turnstile = Turnstile()
         self.ledger = MemoryLedger(self.clock)
         self.directory = MemoryDirectory()
-        self.month = month_at(self.clock.now_ms(), "UTC")
+        self.month = month_key(self.clock.now_ms(), "UTC", "USD")
         self.born = 0
         self.gateways = [OneGateway(), OneGateway()]
         self.requests: list[Request] = []
@@ -259,9 +258,9 @@ class World:
 
     @asynccontextmanager
     async def snapshot(
-        self, tenant_id: str, start: datetime, end: datetime
+        self, tenant_id: str, month: BillingMonth
     ) -> AsyncIterator["MemorySnapshot"]:
-        assert (tenant_id, (start, end)) == (TENANT, month_bounds(self.month, "UTC"))
+        assert (tenant_id, month) == (TENANT, month_of(self.month))
         yield MemorySnapshot(self)
 
 

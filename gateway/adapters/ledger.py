@@ -103,9 +103,11 @@ class RedisLedger(ActiveTenants):
         renewed, resumed, recreated, over = counts
         return Renewed(renewed, resumed, recreated, over, now_ms)
 
-    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+    async def begin_month(
+        self, tenant_id: str, month: str, *, again: bool = False
+    ) -> MonthBegun | None:
         """Track a month's money from now on."""
-        begun, *rest = await self._scripts.run("begin_month", tenant_id, [month])
+        begun, *rest = await self._scripts.run("begin_month", tenant_id, [month, int(again)])
         if not begun:
             return None
         return MonthBegun(cast("int", rest[0]), _names(rest[1:]))

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from datetime import datetime
 from uuid import UUID
 
 import asyncpg
@@ -12,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.tables import usage_record
+from gateway.domain.billing_month import BillingMonth
 from gateway.domain.spend import Cost
 from gateway.serving.month_ports import SpendUnavailable
 
@@ -31,14 +31,15 @@ class PostgresSpend:
 
     @asynccontextmanager
     async def snapshot(
-        self, tenant_id: str, start: datetime, end: datetime
+        self, tenant_id: str, month: BillingMonth
     ) -> AsyncIterator["PostgresSnapshot"]:
-        """One view of the tenant's rows admitted in `[start, end)`, as they were committed when it
-        is first read; what is committed later is in none of its answers."""
+        """One view of the tenant's rows admitted in the month, in its currency, as they were
+        committed when it is first read; what is committed later is in none of its answers."""
         chosen = (
             _ROW.tenant_id == tenant_id,
-            _ROW.admitted_at >= start,
-            _ROW.admitted_at < end,
+            _ROW.admitted_at >= month.start,
+            _ROW.admitted_at < month.end,
+            _ROW.currency == month.currency,
         )
         try:
             async with self._engine.connect() as db:

@@ -123,14 +123,20 @@ def renew(state: TenantState, held: dict[str, Lease], *, now_ms: int, ttl_ms: in
     return Renewed(**counts, now_ms=now_ms)
 
 
-def begin_month(state: TenantState, month: str, *, now_ms: int) -> MonthBegun | None:
-    """Track a month's money from nothing but what live leases have reserved; not known yet.
+def begin_month(
+    state: TenantState, month: str, *, now_ms: int, again: bool = False
+) -> MonthBegun | None:
+    """Track a month's money from nothing but what live leases have reserved; not known yet. A lease
+    held in the month as it was in another time zone counts in this one from now on.
 
-    None where another began it less than 3 s ago.
+    None where it was begun less than 3 s ago, but for `again`.
     """
     reap(state, now_ms)
-    if money.begin(state.months, month, now_ms) is None:
+    if money.begin(state.months, month, now_ms, again=again) is None:
         return None
+    for lease in (*state.leases.values(), *state.lapsed.values()):
+        if money.is_replaced_by(lease.month, month):
+            lease.month = month
     for lease in state.leases.values():
         if lease.month == month:
             money.reserve(state.months, month, lease.scopes, lease.cost_pico)

@@ -77,16 +77,37 @@ def hold_nothing(months: dict[str, Month]) -> None:
             money.reserved_pico = 0
 
 
-def begin(months: dict[str, Month], month: str, now_ms: int) -> Month | None:
-    """Track a month from nothing, and forget those older than the one before it. None, and no
-    change, where it was begun less than BEGIN_AGAIN_MS ago."""
+def begin(
+    months: dict[str, Month], month: str, now_ms: int, *, again: bool = False
+) -> Month | None:
+    """Track a month from nothing. Forgotten are those older than the one before it, and those of
+    its own name, in another time zone or currency: what is spent from now on is not in them.
+
+    None, and no change, where it was begun less than BEGIN_AGAIN_MS ago, but for `again`.
+    """
     tracked = months.get(month)
-    if tracked is not None and abs(now_ms - tracked.at_ms) < BEGIN_AGAIN_MS:
+    if tracked is not None and abs(now_ms - tracked.at_ms) < BEGIN_AGAIN_MS and not again:
         return None
-    for name in [name for name in months if name < month_before(month)]:
-        del months[name]
+    named = name_of(month)
+    for key in [key for key in months if key < month_before(named) or name_of(key) == named]:
+        del months[key]
     months[month] = Month(now_ms)
     return months[month]
+
+
+def name_of(month: str) -> str:
+    """Of a month's key: its name, as `2026-11`."""
+    return month[:7]
+
+
+def is_replaced_by(month: str, begun: str) -> bool:
+    """Whether what is held in a month counts in the one that is begun: of the same name and
+    currency, in another time zone."""
+    return name_of(month) == name_of(begun) and _currency_of(month) == _currency_of(begun)
+
+
+def _currency_of(month: str) -> str:
+    return month.rpartition(":")[2]
 
 
 def finish(

@@ -36,7 +36,7 @@ def live_handler(
     async def tenant_view(tenant: Tenant) -> Json | None:
         month = month_now(tenant, clock.now_ms())
         try:
-            (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.name)
+            (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.key)
         except LedgerUnavailable:
             return None
         return {"id": tenant.id, **use_view(use, month), "sequences_queued": 0}

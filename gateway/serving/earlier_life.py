@@ -1,7 +1,7 @@
 """Leases that an earlier life of this gateway held, as its journal remembers them."""
 
 from billing.domain.usage_record import UsageRecord
-from gateway.domain.billing_month import month_at
+from gateway.domain.billing_month import month_key
 from gateway.domain.lease import Admitted
 from gateway.domain.spend import scope_names
 from gateway.serving.ports import HeldLease
@@ -22,7 +22,11 @@ def lost_lease(lost: Admitted) -> HeldLease:
 
 
 def recorded_lease(record: UsageRecord, time_zone: str) -> HeldLease:
-    """The lease of a request that had ended, of a tenant billed in that zone."""
+    """The lease of a request that had ended, of a tenant billed in that zone; in no month where
+    nobody knows its currency, and so it has no cost."""
+    currency, month = record.currency, ""
+    if currency is not None:
+        month = month_key(record.admitted_at_ms, time_zone, currency)
     return HeldLease(
         request_id=record.request_id.hex,
         tenant_id=record.tenant_id,
@@ -32,5 +36,5 @@ def recorded_lease(record: UsageRecord, time_zone: str) -> HeldLease:
         reserved_tokens=0,
         second=0,
         scope_names=scope_names(record.api_key_id, record.model),
-        month=month_at(record.admitted_at_ms, time_zone),
+        month=month,
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.domain.billing_month import month_at, month_bounds
+from gateway.domain.billing_month import month_key, month_of
 from gateway.domain.instants import ms_of
 from gateway.domain.tenant import Tenant
 
@@ -11,8 +11,8 @@ from gateway.domain.tenant import Tenant
 class MonthNow:
     """A month of the tenant's time zone. Instants are Unix milliseconds."""
 
-    name: str
-    """As `2026-11`."""
+    key: str
+    """What the store keeps its money by."""
     currency: str
     now_ms: int
     ends_at_ms: int
@@ -25,6 +25,5 @@ class MonthNow:
 
 def month_now(tenant: Tenant, now_ms: int) -> MonthNow:
     """The month in which `now_ms` lies, and what the tenant is billed in."""
-    name = month_at(now_ms, tenant.time_zone)
-    _, end = month_bounds(name, tenant.time_zone)
-    return MonthNow(name, tenant.currency, now_ms, ms_of(end) or now_ms)
+    key = month_key(now_ms, tenant.time_zone, tenant.currency)
+    return MonthNow(key, tenant.currency, now_ms, ms_of(month_of(key).end) or now_ms)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from typing import Protocol
 
+from gateway.domain.billing_month import BillingMonth
 from gateway.domain.spend import Cost
 
 
@@ -30,9 +30,9 @@ class Spend(Protocol):
     """Usage records. Raises SpendUnavailable, also from a snapshot's methods."""
 
     def snapshot(
-        self, tenant_id: str, start: datetime, end: datetime
+        self, tenant_id: str, month: BillingMonth
     ) -> AbstractAsyncContextManager[Snapshot]:
-        """Those of the tenant admitted in `[start, end)`."""
+        """Those of the tenant admitted in the month, in its currency."""
 
 
 class Shipping(Protocol):

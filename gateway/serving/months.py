@@ -17,7 +17,7 @@ from enum import StrEnum
 from uuid import uuid4
 
 from gateway.domain.admission import MonthBegun
-from gateway.domain.billing_month import month_bounds
+from gateway.domain.billing_month import month_of
 from gateway.domain.scopes import tenant_scope
 from gateway.domain.spend import spent_by_scope
 from gateway.domain.tenant import Tenant
@@ -85,6 +85,7 @@ class Months:
         self._holder = uuid4().hex
         self._lease_ttl_ms = lease_ttl_ms
         self._flights: dict[tuple[str, str], asyncio.Task[Rebuilt]] = {}
+        self._cut_short: set[tuple[str, str]] = set()
         self._recounts: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def rebuild(self, tenant_id: str, month: str) -> bool:
@@ -152,14 +153,22 @@ class Months:
             return await self._anothers(tenant, month)
         keeping = asyncio.create_task(self._keep_turn(tenant.id, month))
         try:
-            return await self._in_turn(tenant, month)
+            result = await self._in_turn(tenant, month)
+        except LedgerUnavailable:
+            # Our own beginning, if it took effect at all, is no other gateway's to be waited for.
+            self._cut_short.add((tenant_id, month))
+            raise
+        else:
+            self._cut_short.discard((tenant_id, month))
+            return result
         finally:
             keeping.cancel()
             with contextlib.suppress(LedgerUnavailable):
                 await self._turns.release(tenant.id, month, self._holder)
 
     async def _in_turn(self, tenant: Tenant, month: str) -> Rebuilt:
-        begun = await self._ledger.begin_month(tenant.id, month)
+        again = (tenant.id, month) in self._cut_short
+        begun = await self._ledger.begin_month(tenant.id, month, again=again)
         if begun is None:
             return await self._anothers(tenant, month)
         born_ms = await self._births.born_ms(tenant.id)
@@ -198,8 +207,7 @@ class Months:
         return True
 
     async def _spent_before(self, tenant: Tenant, month: str, begun: MonthBegun) -> dict[str, int]:
-        start, end = month_bounds(month, tenant.time_zone)
-        async with self._spend.snapshot(tenant.id, start, end) as snapshot:
+        async with self._spend.snapshot(tenant.id, month_of(month)) as snapshot:
             recorded = await snapshot.costs()
             # After the view is fixed: whatever settles from here on, its record may be in it.
             own = begun.held | await self._ledger.unsettled_or_recent(tenant.id)

@@ -95,7 +95,7 @@ class HeldLease:
     cost_pico: int = 0
     """The most that it may cost: what is reserved of the month's budgets."""
     month: str = ""
-    """The billing month that it counts in, as `2026-11`; empty where it counts in none."""
+    """The key of the billing month that it counts in; empty where it counts in none."""
     carried: bool = False
     """Whether a request ran under it while the store could not be reached. The next renewal or
     settlement charges its reservation to the store's present second, as if admitted then."""
@@ -141,9 +141,12 @@ class Ledger(Protocol):
     ) -> tuple[ScopeUse, ...]:
         """Limits in force and use now; with a month, also its money."""
 
-    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+    async def begin_month(
+        self, tenant_id: str, month: str, *, again: bool = False
+    ) -> MonthBegun | None:
         """Track a month's money from now on; what it cost before is to be given to `finish_month`.
-        None where another began it within 3 s; later it is begun again, from nothing."""
+        None where it was begun within 3 s, but for `again`, by who may have begun it itself; later
+        it is begun again, from nothing. Months of the same name and another key are forgotten."""
 
     async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
         """Requests whose money the store accounts for itself: held, lapsed and not yet settled, or

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from billing.domain.price_book import Price, PriceBook
 from billing.domain.rating import most_pico
-from gateway.domain.billing_month import month_at
+from gateway.domain.billing_month import month_key
 from gateway.domain.limits_check import SELF
 from gateway.domain.scopes import scopes_of
 from gateway.errors import Overloaded, QuotaExceeded, Unpriced
@@ -121,7 +121,7 @@ def spending_of(caller: Caller, model: str, directory: Directory, *, at_ms: int)
         model=model,
         currency=tenant.currency,
         at_ms=at_ms,
-        month=month_at(at_ms, tenant.time_zone),
+        month=month_key(at_ms, tenant.time_zone, tenant.currency),
         has_budget=any(scope.budget_pico is not None for scope in scopes),
         is_priced=directory.knows_prices_at(at_ms),
     )

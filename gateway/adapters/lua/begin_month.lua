@@ -1,35 +1,37 @@
--- Track a month's money from what live leases have reserved (admission_leases.begin_month). Takes
+-- Track a month's money from what live leases have reserved (admission_leases.begin_month); what is
+-- held in the same month of another time zone counts in it from now on. Takes
 -- as long as there are leases: a few microseconds for each that has a cost.
--- ARGV: 1 now, 2 month
--- Reply: {0}: begun less than BEGIN_AGAIN_MS ago; {1, now, request id held or lapsed…}
+-- ARGV: 1 now, 2 month, 3 whether it is begun again by who may have begun it (1 or 0)
+-- Reply: {0}: begun less than BEGIN_AGAIN_MS ago by another; {1, now, request id held or lapsed…}
 local BEGIN_AGAIN_MS = 3000
 local AT_A_TIME = 500
 local MONEY_TTL_S = 6048000 -- 70 days: a month counts for 31 and the longest stream
-local month = ARGV[2]
+local month, label = ARGV[2], string.sub(ARGV[2], 1, 7)
+local currency = string.match(month, '[^:]*$')
 local found, meta = open()
 if not found then
   return meta
 end
 local begun_ms = tracked(month)
-if begun_ms and math.abs(now_ms - begun_ms) < BEGIN_AGAIN_MS then
+if begun_ms and math.abs(now_ms - begun_ms) < BEGIN_AGAIN_MS and ARGV[3] ~= '1' then
   close(meta)
   return { 0 }
 end
 
-local year, number = string.match(month, '^(%d+)-(%d+)$')
+local year, number = string.match(label, '^(%d+)-(%d+)$')
 local oldest_kept = string.format('%s-%02d', year, number - 1)
 if tonumber(number) == 1 then
   oldest_kept = string.format('%04d-12', year - 1)
 end
 for _, field in ipairs(redis.call('HKEYS', MONEY)) do
   local of = string.sub(field, 1, 7)
-  if of < oldest_kept or of == month then
+  if of < oldest_kept or of == label then
     redis.call('HDEL', MONEY, field)
   end
 end
 local recent = redis.call('HGETALL', RECENT)
 for i = 1, #recent, 2 do
-  if recent[i + 1] == month then
+  if string.sub(recent[i + 1], 1, 7) == label then
     redis.call('HDEL', RECENT, recent[i])
   end
 end
@@ -44,8 +46,15 @@ for _, zset in ipairs({ LEASES, LAPSED }) do
     local last = math.min(first + AT_A_TIME - 1, #rids)
     for i, record in ipairs(redis.call('HMGET', BOOK, unpack(rids, first, last))) do
       reply[#reply + 1] = rids[first + i - 1]
-      local lease = zset == LEASES and parse_lease(record)
-      if lease and lease.month == month and (lease.cost > 0 or lease.cost_pico > 0) then
+      local lease = record and #record >= LEASE_REST and parse_lease(record)
+      if lease and lease.month ~= month and string.sub(lease.month, 1, 7) == label
+          and string.match(lease.month, '[^:]*$') == currency then
+        redis.call('HSET', BOOK, rids[first + i - 1], string.sub(record, 1, LEASE_REST - 1) ..
+          month .. string.sub(lease.rest, #lease.month + 1))
+        lease.month = month
+      end
+      local counts = lease and zset == LEASES and lease.month == month
+      if counts and (lease.cost > 0 or lease.cost_pico > 0) then
         for _, name in ipairs(lease.names) do
           local sum = sums[name] or { 0, 0 }
           sum[1], sum[2] = add(sum[1], sum[2], lease.cost, lease.cost_pico)

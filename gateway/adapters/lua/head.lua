@@ -10,7 +10,7 @@
 --   2 leases  zset  request id  -> lapses at, ms
 --   3 lapsed  zset  request id  -> forgotten at, ms
 --   4 forget  zset  request id of a settled one -> forgotten at; '@' scope -> looked at again at
---   5 money   hash  month       -> MONTH: tracked since, known; month '@' scope -> FUND
+--   5 money   hash  month's key -> MONTH: tracked since, known; month's key '@' scope -> FUND
 --   6 recent  hash  request id settled since its month was begun -> month
 -- Keys 2 to 4 hold one member more, '@', that is never due: so no key goes away and comes back
 -- without its time to live. Keys 1 to 4 live KEPT_S after their last use, which is longer than

@@ -25,7 +25,7 @@ from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import PostgresSpend
 from gateway.adapters.turns import RedisTurns
 from gateway.domain.admission import Demand, Granted, Kind, MoneyUnknown, Paused, Refused
-from gateway.domain.billing_month import month_at
+from gateway.domain.billing_month import month_key
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeLimits, scopes_of
 from gateway.domain.tenant import Limits, ModelLimits
@@ -33,7 +33,7 @@ from gateway.serving.months import Months
 from gateway.serving.ports import HeldLease
 
 TTL_MS = 600
-MONTH = month_at(time.time_ns() // 1_000_000, "UTC")
+MONTH = month_key(time.time_ns() // 1_000_000, "UTC", "USD")
 CENT = parse_amount("0.01", "USD")
 
 

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 import pytest
 from postgres_proxy import postgres_proxy
@@ -16,14 +15,13 @@ from billing.domain.usage_record import UsageRecord
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
-from gateway.domain.billing_month import month_at, month_bounds
+from gateway.domain.billing_month import BillingMonth, month_key, month_of
 from gateway.domain.instants import ms_of
 from gateway.domain.spend import Cost
 from gateway.serving.month_ports import SpendUnavailable
 
 NOW_MS = time.time_ns() // 1_000_000
-MONTH = month_at(NOW_MS, "UTC")
-BOUNDS = month_bounds(MONTH, "UTC")
+MONTH = month_of(month_key(NOW_MS, "UTC", "USD"))
 INT64_MAX = 2**63 - 1
 PARTITIONS = (
     "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'usage_record'::regclass"
@@ -39,12 +37,16 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 
 
 def a_cost(
-    pico: int | None, *, key: str = "a", model: str = "m", at_ms: int = NOW_MS, tenant: str = "acme"
+    pico: int | None,
+    *,
+    key: str = "a",
+    model: str = "m",
+    at_ms: int = NOW_MS,
+    tenant: str = "acme",
+    currency: str = "USD",
 ) -> UsageRecord:
     admission = an_admission(at_ms, tenant_id=tenant, api_key_id=key, model=model)
-    return a_record(
-        admission, cost_pico=pico, list_cost_pico=pico, currency="USD" if pico is not None else None
-    )
+    return a_record(admission, cost_pico=pico, list_cost_pico=pico, currency=currency)
 
 
 async def insert(engine: AsyncEngine, *records: UsageRecord) -> None:
@@ -53,9 +55,9 @@ async def insert(engine: AsyncEngine, *records: UsageRecord) -> None:
 
 
 async def costs(
-    engine: AsyncEngine, bounds: tuple[datetime, datetime] = BOUNDS, tenant: str = "acme"
+    engine: AsyncEngine, month: BillingMonth = MONTH, tenant: str = "acme"
 ) -> Counter[tuple[str, str]]:
-    async with PostgresSpend(engine).snapshot(tenant, *bounds) as snapshot:
+    async with PostgresSpend(engine).snapshot(tenant, month) as snapshot:
         found = await snapshot.costs()
     return Counter({(cost.key_id, cost.model): cost.pico for cost in found})
 
@@ -76,6 +78,16 @@ async def test_sums_are_by_key_and_model(engine: AsyncEngine) -> None:
     assert await costs(engine, tenant="nobody") == {}
 
 
+async def test_what_was_paid_in_another_currency_is_in_no_sum(engine: AsyncEngine) -> None:
+    """A tenant that has changed its currency: amounts of two are never added as one."""
+    yen = a_cost(7, currency="JPY")
+    await insert(engine, a_cost(5), yen)
+    assert await costs(engine) == {("a", "m"): 5}
+    assert await costs(engine, MONTH._replace(currency="JPY")) == {("a", "m"): 7}
+    async with PostgresSpend(engine).snapshot("acme", MONTH) as snapshot:
+        assert await snapshot.costs_of([yen.request_id.hex]) == []
+
+
 async def test_a_sum_may_be_larger_than_any_cost(engine: AsyncEngine) -> None:
     """Beyond 64 bits it is exact still."""
     await insert(engine, a_cost(INT64_MAX), a_cost(INT64_MAX), a_cost(3))
@@ -85,13 +97,13 @@ async def test_a_sum_may_be_larger_than_any_cost(engine: AsyncEngine) -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 async def test_a_month_is_half_open_in_the_tenants_zone(engine: AsyncEngine, zone: str) -> None:
     """The first millisecond of the month counts, that of the next one does not."""
-    bounds = month_bounds(MONTH, zone)
-    start_ms, end_ms = (ms_of(bound) for bound in bounds)
+    month = month_of(month_key(NOW_MS, zone, "USD"))
+    start_ms, end_ms = ms_of(month.start), ms_of(month.end)
     assert start_ms is not None
     assert end_ms is not None
     at = {1: start_ms - 1, 10: start_ms, 100: end_ms - 1, 1000: end_ms}
     await insert(engine, *(a_cost(pico, at_ms=ms) for pico, ms in at.items()))
-    assert await costs(engine, bounds) == {("a", "m"): 110}
+    assert await costs(engine, month) == {("a", "m"): 110}
 
 
 async def test_both_questions_see_the_same_rows(engine: AsyncEngine) -> None:
@@ -103,7 +115,7 @@ async def test_both_questions_see_the_same_rows(engine: AsyncEngine) -> None:
     await insert(engine, seen, unpriced, others, earlier, a_cost(6))
     late = a_cost(7)
     named = [each.request_id.hex for each in (seen, unpriced, others, earlier, late)]
-    async with PostgresSpend(engine).snapshot("acme", *BOUNDS) as snapshot:
+    async with PostgresSpend(engine).snapshot("acme", MONTH) as snapshot:
         (total,) = await snapshot.costs()
         await insert(engine, late)
         assert await snapshot.costs_of(named) == [Cost("a", "m", 5)]
@@ -118,7 +130,7 @@ async def test_postgres_is_away(database_url: str) -> None:
         engine = async_engine(proxy.url)
 
         async def broken_off() -> None:
-            async with PostgresSpend(engine).snapshot("acme", *BOUNDS) as snapshot:
+            async with PostgresSpend(engine).snapshot("acme", MONTH) as snapshot:
                 await snapshot.costs()
                 await proxy.refuse()
                 await snapshot.costs_of(["0" * 32])
@@ -136,7 +148,7 @@ async def test_whoever_gives_up_leaves_the_pool_as_it_was(engine: AsyncEngine) -
     spend = PostgresSpend(engine)
 
     async def hold() -> None:
-        async with spend.snapshot("acme", *BOUNDS) as snapshot:
+        async with spend.snapshot("acme", MONTH) as snapshot:
             await snapshot.costs()
             await asyncio.Event().wait()
 
@@ -154,7 +166,7 @@ async def test_only_the_months_partitions_are_touched(engine: AsyncEngine) -> No
     """Somebody who has every other month's table to himself keeps nobody waiting: those are not
     even locked."""
     await insert(engine, a_cost(5))
-    mine = "usage_record_y" + MONTH.replace("-", "m")
+    mine = "usage_record_y" + MONTH.name.replace("-", "m")
     async with engine.connect() as db:
         tables = await db.scalars(text(PARTITIONS))
         others = [table for table in tables if table != mine]

@@ -1,5 +1,6 @@
 """Budgets: reserved, spent, known, and summed up again after a loss (B01, B06, INV-4)."""
 
+import pytest
 from admission_store import Store, granted, refused
 from memory_ports import TTL_MS
 
@@ -122,3 +123,40 @@ def test_months_before_the_last_are_forgotten() -> None:
     for month in ("2026-11", "2026-12", "2027-01"):
         admission.begin_month(store.state, month, now_ms=store.now_ms)
     assert set(store.state.months) == {"2026-12", "2027-01"}
+
+
+UTC, TOKYO, YEN = "2027-01:3:5:USD", "2027-01:2:4:USD", "2027-01:3:5:JPY"
+
+
+@pytest.mark.parametrize(("begun", "reserved_pico"), [(TOKYO, 10), (YEN, 0)])
+def test_a_month_of_another_zone_or_currency_takes_the_place_of_the_other(
+    begun: str, reserved_pico: int
+) -> None:
+    """The old one is forgotten: it will not have what is spent from now on, should it come back.
+    What runs, or has lapsed, counts in the new one if it is of the same currency."""
+    store = a_store(None, known=False)
+    admission.begin_month(store.state, UTC, now_ms=store.now_ms)
+    for rid, cost_pico in (("lapsed", 20), ("runs", 10)):
+        demand = Demand(rid, 1, 1, 1, cost_pico, UTC)
+        admission.acquire(store.state, demand, store.offered, now_ms=store.now_ms, ttl_ms=TTL_MS)
+        store.now_ms += TTL_MS - 1
+    assert admission.begin_month(store.state, begun, now_ms=store.now_ms) is not None
+    assert set(store.state.months) == {begun}
+    of_tenant = store.state.months[begun].of("tenant")
+    assert of_tenant.reserved_pico == reserved_pico
+    pay(store, "runs", 7)
+    pay(store, "lapsed", 5)
+    of_tenant = store.state.months[begun].of("tenant")
+    assert (of_tenant.spent_pico, of_tenant.reserved_pico) == (12 if reserved_pico else 0, 0)
+
+
+def test_who_began_a_month_may_begin_it_again_at_once() -> None:
+    """Where it did not hear the store's reply; what it heard before counts no more."""
+    store = a_store(None, known=False)
+    first = admission.begin_month(store.state, MONTH, now_ms=store.now_ms)
+    store.now_ms += 1
+    assert admission.begin_month(store.state, MONTH, now_ms=store.now_ms) is None
+    again = admission.begin_month(store.state, MONTH, now_ms=store.now_ms, again=True)
+    assert first is not None
+    assert again is not None
+    assert again.at_ms > first.at_ms

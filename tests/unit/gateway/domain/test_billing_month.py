@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.billing_month import month_at, month_bounds
+from gateway.domain.billing_month import month_at, month_bounds, month_key, month_of
 from gateway.domain.instants import ms_of
 
 ZONES = sorted(available_timezones())
@@ -59,3 +59,18 @@ def test_an_instant_lies_within_its_month_alone(
     assert following > month
     assert month_bounds(following, zone)[0] == end
     assert month_at(start_ms - 1, zone) < month
+
+
+def test_a_key_names_bounds_and_currency() -> None:
+    """So that of another zone or currency it is another month; it begins with the month's name."""
+    noon = ms(2026, 11, 15, 12)
+    key = month_key(noon, "Asia/Tokyo", "JPY")
+    start, end = month_bounds("2026-11", "Asia/Tokyo")
+    assert month_of(key) == ("2026-11", start, end, "JPY")
+    assert key.startswith("2026-11:")
+    assert not set("|@/") & set(key)
+    others = [month_key(noon, "UTC", "JPY"), month_key(noon, "Asia/Tokyo", "USD")]
+    assert len({key, *others}) == 3
+    assert month_key(noon, "Asia/Seoul", "JPY") == key
+    with pytest.raises(ValueError, match="unpack"):
+        month_of("2026-11")

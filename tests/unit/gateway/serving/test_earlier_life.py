@@ -11,7 +11,7 @@ from usage_examples import a_record, an_admission
 
 from gateway.domain import admission
 from gateway.domain.admission import Demand, TenantState
-from gateway.domain.billing_month import month_at
+from gateway.domain.billing_month import month_key
 from gateway.domain.scopes import scopes_of
 from gateway.serving import leases as leases_module
 from gateway.serving.earlier_life import lost_lease, recorded_lease
@@ -37,7 +37,7 @@ class NextLife:
         self.record = a_record(
             self.admitted, cost_pico=COST_PICO, list_cost_pico=COST_PICO, currency="USD"
         )
-        self.month = month_at(self.clock.now_ms(), "UTC")
+        self.month = month_key(self.clock.now_ms(), "UTC", "USD")
         self.rid = self.admitted.request_id.hex
         begun_month = admission.begin_month(self.state, self.month, now_ms=self.clock.now_ms())
         assert begun_month is not None
