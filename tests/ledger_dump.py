@@ -42,9 +42,13 @@ async def kept_by_ledger(client: RedisClient, tenant_id: str, now_ms: int) -> Ke
     assert all(0 < ttl <= 7200 for ttl in ttls) or not book, f"keys without an end: {ttls}"
     expiries = {**_scores(leases), **_scores(lapsed)}
     expiries.pop(b"@", None)
-    kept: Kept = {"leases": {}, "lapsed": {}, "settled": {}, "scopes": {}}
+    kept: Kept = {"leases": {}, "lapsed": {}, "settled": {}, "scopes": {}, "stepped": None}
     for name, record in _fields(book).items():
         if name == b"@":
+            kept["complete"] = tuple(map(int, struct.unpack_from("<2d", record)))
+            continue
+        if name == b"!":
+            kept["stepped"] = tuple(map(int, struct.unpack("<4d", record)))
             continue
         if name.startswith(b"@"):
             assert name in forget, "a scope that nobody looks at again"
@@ -68,7 +72,15 @@ def kept_by_specification(state: TenantState, now_ms: int) -> Kept:
         "settled": dict(state.settled),
         "scopes": {},
         "months": {},
+        "stepped": None,
     }
+    if state.beginning is not None:
+        kept["complete"] = (state.beginning.sequences_ms, state.beginning.tokens_ms)
+    if state.stepped is not None:
+        was = state.stepped.beginning
+        kept["stepped"] = (
+            state.stepped.reached_ms, state.stepped.ttl_ms, was.sequences_ms, was.tokens_ms,
+        )  # fmt: skip
     for name, book in state.scopes.items():
         limits, window = book.limits, book.window
         kept["scopes"][name] = {

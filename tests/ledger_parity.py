@@ -86,6 +86,7 @@ class LedgerParity(RuleBasedStateMachine):
         super().__init__()
         self.tenant = f"{_RUN}-{next(_tenants)}"
         self.now_ms = START_MS
+        self.latest_ms = START_MS
         self.birth_ms = 0
         self.version = 0
         self.counter = 0
@@ -174,6 +175,8 @@ class LedgerParity(RuleBasedStateMachine):
         elif before.beginning is not None:
             # INV-4: as if it had only been looked at.
             admission.observe(before, scopes, now_ms=self.now_ms)
+            if before != self.state:
+                admission.set_right(before, now_ms=self.now_ms, ttl_ms=TTL_MS)
             assert before == self.state
 
     @rule(**SETTLEMENT, carried=st.booleans(), keep=st.booleans())
@@ -309,9 +312,14 @@ class LedgerParity(RuleBasedStateMachine):
     def clock_steps_back(self, ms: int) -> None:
         self.now_ms -= ms
 
+    @rule()
+    def clock_returns(self) -> None:
+        self.now_ms = max(self.now_ms, self.latest_ms)
+
     @invariant()
     def both_keep_the_same(self) -> None:
         """INV-1 to INV-4: what is held, charged, reserved and spent, and until when."""
+        self.latest_ms = max(self.latest_ms, self.now_ms)
         kept = self.wait(kept_by_ledger(self.redis, self.tenant, self.now_ms))
         if self.state.beginning is not None:
             assert kept == kept_by_specification(self.state, self.now_ms)

@@ -25,6 +25,7 @@ from gateway.domain import admission_money as money
 from gateway.domain.admission_checks import (
     SEQUENCES_RETRY_MS,
     has_room_at_sight,
+    may_wait_for_the_clock,
     never,
     not_now,
     paused,
@@ -52,6 +53,7 @@ from gateway.domain.admission_state import (
     begin,
     in_force,
     reap,
+    set_right,
     uses_of,
 )
 from gateway.domain.decisions import (
@@ -95,6 +97,7 @@ __all__ = [
     "has_room_at_sight",
     "observe",
     "renew",
+    "set_right",
     "settle",
     "unsettled_or_recent",
 ]
@@ -127,6 +130,9 @@ def acquire(
         or not_now(state, demand, limits, windows, now_ms)
         or too_dear(state, demand, limits)
     )
+    if may_wait_for_the_clock(refusal):
+        set_right(state, now_ms=now_ms, ttl_ms=ttl_ms)
+        refusal = paused(state, limits, now_ms) or refusal
     if isinstance(refusal, Refused):
         return replace(refusal, uses=uses_of(state, limits, demand.month, now_ms))
     if refusal is not None:

@@ -90,6 +90,16 @@ def too_dear(
     return None
 
 
+def may_wait_for_the_clock(refusal: Refused | Paused | MoneyUnknown | None) -> bool:
+    """Whether a lease or a pause stands in the way, so that a clock that has stepped back might
+    keep it there."""
+    if not isinstance(refusal, Refused):
+        return isinstance(refusal, Paused)
+    if refusal.kind is Kind.SEQUENCES:
+        return refusal.retry_after_ms is not None
+    return refusal.kind is Kind.BUDGET
+
+
 def has_room_at_sight(uses: tuple[ScopeUse, ...], demand: Demand) -> bool:
     """Whether scopes seen a moment ago had room for a demand, its money left out. It decides
     nothing: `acquire` does, and says why not and for how long."""

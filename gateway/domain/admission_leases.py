@@ -12,6 +12,7 @@ from gateway.domain.admission_state import (
     book_of,
     charge_anew,
     reap,
+    set_right,
 )
 from gateway.domain.decisions import MonthBegun, Renewed, Settled
 from gateway.domain.window import WINDOW_CELLS
@@ -99,6 +100,7 @@ def renew(state: TenantState, held: dict[str, Lease], *, now_ms: int, ttl_ms: in
     (`second` 0), and nothing is refunded for it later.
     """
     reap(state, now_ms)
+    set_right(state, now_ms=now_ms, ttl_ms=ttl_ms)
     counts = {"renewed": 0, "resumed": 0, "recreated": 0, "over": 0}
     for rid, asked in held.items():
         if rid in state.settled:

@@ -22,6 +22,8 @@ SETTLED_GRID_MS = 4_000
 """Settlements are forgotten together, at multiples of this: the store then forgets in batches."""
 SCOPE_KEEP_S = 3_600
 """A scope that holds nothing is forgotten, its limits too, so long after its last change."""
+STEP_MS = 60_000
+"""A clock that is behind what it was by more than this has stepped back; less is waited out."""
 UNKNOWN_VERSION = -1
 """Of the limits of a scope that nobody has offered any for: whatever is offered is newer."""
 
@@ -51,6 +53,16 @@ class Beginning:
     tokens_ms: int = 0
 
 
+@dataclass(frozen=True)
+class Stepped:
+    """What was dated by a clock that has stepped back since: it had reached `reached_ms`, or more,
+    and the pause began as it was. The clock may return to that time."""
+
+    reached_ms: int
+    ttl_ms: int
+    beginning: Beginning
+
+
 @dataclass
 class ScopeBook:
     """Limits in force and window of one scope. `seen_s` is when either last changed."""
@@ -75,6 +87,7 @@ class TenantState:
     scopes: dict[str, ScopeBook] = field(default_factory=dict)
     months: dict[str, Month] = field(default_factory=dict)
     beginning: Beginning | None = field(default_factory=Beginning)
+    stepped: Stepped | None = None
 
     def running(self, scope: str) -> int:
         """Sequences held in a scope."""
@@ -100,10 +113,14 @@ def begin(state: TenantState, beginning: Beginning) -> None:
 def reap(state: TenantState, now_ms: int) -> None:
     """Let leases lapse whose holder has not renewed them, and forget what is long over.
 
-    Raises Unborn. Every operation begins with it.
+    Raises Unborn. Every operation begins with it. Where the clock is back at a time that it had
+    stepped back from (see `set_right`), leases that it jumped over are kept for one lease time.
     """
     if state.beginning is None:
         raise Unborn
+    returned = state.stepped
+    if returned is not None and returned.reached_ms > now_ms:
+        returned = None
     gone = [
         (le.expires_at_ms, rid) for rid, le in state.leases.items() if le.expires_at_ms <= now_ms
     ]
@@ -111,11 +128,17 @@ def reap(state: TenantState, now_ms: int) -> None:
         lease = state.leases.pop(rid)
         if (lease.second + WINDOW_CELLS) * 1000 >= expired_ms:
             charge_anew(state, lease, now_ms)
+        if returned is not None:
+            lease.expires_at_ms = now_ms + returned.ttl_ms
+            state.leases[rid] = lease
+            continue
         for scope in lease.scopes:
             book_of(state, scope, now_ms).touch(now_ms)
         release(state.months, lease.month, lease.scopes, lease.cost_pico)
         lease.expires_at_ms = now_ms + LAPSED_KEEP_MS
         state.lapsed[rid] = lease
+    if returned is not None:
+        state.beginning, state.stepped = later(state.beginning, returned.beginning), None
     state.lapsed = {r: le for r, le in state.lapsed.items() if le.expires_at_ms > now_ms}
     state.settled = {r: until for r, until in state.settled.items() if until > now_ms}
     state.scopes = {
@@ -123,6 +146,36 @@ def reap(state: TenantState, now_ms: int) -> None:
         for name, book in state.scopes.items()
         if book.seen_s > now_ms // 1000 - SCOPE_KEEP_S or state.running(name)
     }
+
+
+def set_right(state: TenantState, *, now_ms: int, ttl_ms: int) -> None:
+    """After a step back of the clock, let no lease last longer than one lease time from now, nor a
+    pause longer than one that begins now. Nothing where it did not step back by STEP_MS.
+
+    A holder that lives renews within that time, by the new clock. The step may have been a mistake;
+    for that `stepped` keeps what was.
+    """
+    if state.beginning is None:
+        raise Unborn
+    window_ms, begun = WINDOW_CELLS * 1000, state.beginning
+    reached_ms = max(begun.sequences_ms - ttl_ms, begun.tokens_ms - window_ms)
+    for lease in state.leases.values():
+        reached_ms = max(reached_ms, lease.expires_at_ms - ttl_ms)
+    if reached_ms <= now_ms + STEP_MS:
+        return
+    before = state.stepped or Stepped(0, ttl_ms, begun)
+    reached_ms = max(reached_ms, before.reached_ms)
+    state.stepped = Stepped(reached_ms, ttl_ms, later(begun, before.beginning))
+    state.beginning = Beginning(
+        min(begun.sequences_ms, now_ms + ttl_ms), min(begun.tokens_ms, now_ms + window_ms)
+    )
+    for lease in state.leases.values():
+        lease.expires_at_ms = min(lease.expires_at_ms, now_ms + ttl_ms)
+
+
+def later(one: Beginning, other: Beginning) -> Beginning:
+    """The later of each."""
+    return Beginning(max(one.sequences_ms, other.sequences_ms), max(one.tokens_ms, other.tokens_ms))
 
 
 def book_of(state: TenantState, scope: str, now_ms: int) -> ScopeBook:

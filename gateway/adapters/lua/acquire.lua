@@ -101,12 +101,24 @@ for i = 1, 4 do
   end
 end
 if complete_ms > now_ms then
+  set_right(meta, ttl_ms)
+  complete_ms = 0
+  for i = 1, 4 do
+    local s = list[i]
+    if s[SEQUENCES] >= 0 then
+      complete_ms = math.max(complete_ms, meta[SEQUENCES_FROM])
+    end
+    if s[RPM] >= 0 or s[TPM] >= 0 then
+      complete_ms = math.max(complete_ms, meta[TOKENS_FROM])
+    end
+  end
   finish({})
   return { 2, complete_ms, now_ms }
 end
 for i = 1, 4 do
   local s = list[i]
   if s[SEQUENCES] >= 0 and s[RUNNING] + sequences > s[SEQUENCES] then
+    set_right(meta, ttl_ms)
     return finish({ 0, 1, i, s[SEQUENCES], s[RUNNING], sequences, SEQUENCES_RETRY_MS })
   end
 end
@@ -138,6 +150,7 @@ for i = 1, 4 do
       units, pico = add(units, pico, reserved, reserved_pico)
     end
     if units > s[BUDGET] or (units == s[BUDGET] and pico > s[BUDGET_PICO]) then
+      set_right(meta, ttl_ms)
       return finish({ 0, 4, i, 0, 0, 0, -1 })
     end
   end

@@ -4,6 +4,8 @@
 -- KEYS, all with the tenant as hash tag:
 --   1 book    hash  '@'         -> META: sequences complete from, tokens complete from, next instant
 --                                  at which something is due, kept until (ms), any month tracked
+--                   '!'         -> STEPPED, where the clock stepped back: it had reached, time to
+--                                  live ms, sequences and tokens were complete from
 --                   '@' scope   -> HEAD: its limits and its use; then its window's CELLs, in order
 --                   request id  -> 'L' live or 'P' lapsed: LEASE, then month|key|model;
 --                                  'S' settled: TIMED, forgotten at
@@ -47,6 +49,8 @@ local NEXT_DUE = 3
 local KEPT_UNTIL = 4
 local TRACKED = 5
 local META_CHANGED = 6
+
+local STEPPED = '<dddd'
 
 local LIMITS = '<dddddd'
 local LIMITS_SIZE = 48

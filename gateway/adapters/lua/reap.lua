@@ -2,11 +2,23 @@
 -- as the body of a function of its own, `reap(meta)`: true where leases are left that are due.
 local AT_ONCE = 100
 
+-- Whether the clock is back at a time that it had stepped back from: then the leases that it jumped
+-- over are kept for one lease time.
+local is_back, reached_ms, ttl_ms, sequences_from, tokens_from = false, tonumber(NEVER), 0, 0, 0
+local stepped = redis.call('HGET', BOOK, '!')
+if stepped then
+  reached_ms, ttl_ms, sequences_from, tokens_from = struct.unpack(STEPPED, stepped)
+  is_back = now_ms >= reached_ms
+end
+
 -- Leases that nobody renewed lapse, the first to expire first.
 local function lapse()
   local expired = redis.call('ZRANGEBYSCORE', LEASES, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0,
     AT_ONCE)
   local rids, lapsed, records, forgotten_ms = {}, {}, {}, now_ms + LAPSED_KEEP_MS
+  if is_back then
+    forgotten_ms = now_ms + ttl_ms
+  end
   for i = 1, #expired, 2 do
     rids[#rids + 1] = expired[i]
     lapsed[i], lapsed[i + 1] = forgotten_ms, expired[i]
@@ -18,13 +30,22 @@ local function lapse()
     if (lease.second + WINDOW_S) * 1000 >= tonumber(expired[i * 2]) then
       lease.second = charge_anew(list, lease.second, lease.tokens)
     end
-    run(lease, list, -1)
-    reserve(lease, true)
-    records[i * 2 - 1], records[i * 2] = rid, pack_lease('P', forgotten_ms, lease)
+    records[i * 2 - 1] = rid
+    if is_back then
+      records[i * 2] = pack_lease('L', 0, lease)
+    else
+      run(lease, list, -1)
+      reserve(lease, true)
+      records[i * 2] = pack_lease('P', forgotten_ms, lease)
+    end
   end
   redis.call('HSET', BOOK, unpack(records))
-  redis.call('ZREM', LEASES, unpack(rids))
-  redis.call('ZADD', LAPSED, unpack(lapsed))
+  if is_back then
+    redis.call('ZADD', LEASES, unpack(lapsed))
+  else
+    redis.call('ZREM', LEASES, unpack(rids))
+    redis.call('ZADD', LAPSED, unpack(lapsed))
+  end
   save_shelf(meta)
 end
 
@@ -68,6 +89,12 @@ if first_of(FORGET) <= now_ms then
   forget(FORGET)
 end
 local first = first_of(LEASES)
-meta[NEXT_DUE] = math.min(first, first_of(LAPSED), first_of(FORGET))
+if is_back and first > now_ms then
+  redis.call('HDEL', BOOK, '!')
+  reached_ms = first
+  meta[SEQUENCES_FROM] = math.max(meta[SEQUENCES_FROM], sequences_from)
+  meta[TOKENS_FROM] = math.max(meta[TOKENS_FROM], tokens_from)
+end
+meta[NEXT_DUE] = math.min(first, reached_ms, first_of(LAPSED), first_of(FORGET))
 redis.call('HSET', BOOK, '@', struct.pack(META, meta[1], meta[2], meta[3], meta[4], meta[5]))
 return first <= now_ms

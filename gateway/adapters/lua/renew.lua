@@ -17,6 +17,7 @@ local found, meta = open(unpack(rids))
 if not found then
   return meta
 end
+set_right(meta, tonumber(ARGV[2]))
 local held = {}
 for i, rid in ipairs(rids) do
   local record = found[i + 1]
