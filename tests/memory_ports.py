@@ -194,9 +194,13 @@ class MemoryLedger:
         self.renewals.append(counts)
         return counts
 
-    async def begin_month(self, tenant_id: str, month: str) -> MonthBegun | None:
+    async def begin_month(
+        self, tenant_id: str, month: str, *, again: bool = False
+    ) -> MonthBegun | None:
         await self._answer()
-        return admission.begin_month(self.states[tenant_id], month, now_ms=self._clock.now_ms())
+        return admission.begin_month(
+            self.states[tenant_id], month, now_ms=self._clock.now_ms(), again=again
+        )
 
     async def unsettled_or_recent(self, tenant_id: str) -> frozenset[str]:
         await self._answer()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from billing.domain.price_book import PriceBook
 from billing.domain.rating import rated
 from billing.domain.usage_record import Outcome, UsageRecord
+from gateway.domain.billing_month import month_key
 from gateway.errors import WeirError
 from gateway.serving.admit import Admission
 from gateway.serving.asking import Asking
@@ -107,9 +108,20 @@ class Closing:
             ran=bool(record.attempts),
             actual_cost_pico=cost_pico,
         )
+        self._count_in_its_month(running)
         self._estimator.learn(
             record.tenant_id, record.model, running.held.needs, running.choices, record.outcome
         )
+
+    def _count_in_its_month(self, running: Running) -> None:
+        """The tenant's time zone may be another than when it was admitted, and with it the month;
+        the store may know only the one that the lease was granted in."""
+        spending = running.asking.spending
+        tenant = self._directory.tenant(running.asking.caller.tenant.id)
+        if tenant is not None and tenant.currency == spending.currency:
+            month = month_key(spending.at_ms, tenant.time_zone, tenant.currency)
+            if month != spending.month:
+                self._leases.uncounted(tenant.id, month)
 
     async def close(self, running: Running) -> None:
         """Do what a bug or a cancellation left undone: nothing is held on behalf of a request that
