@@ -194,6 +194,23 @@ async def test_an_idle_store_is_pinged() -> None:
     assert store.calls == 0
 
 
+async def test_a_busy_store_is_pinged_too() -> None:
+    """Its pulse goes on, so that a loss of what it acknowledged is seen; it decides meanwhile."""
+    store = Store()
+
+    async def asks_on() -> None:
+        while True:
+            await store.watch.ask(store.call)
+            await asyncio.sleep(0)
+
+    async with store.watched():
+        asking = asyncio.create_task(asks_on())
+        await until(lambda: store.pings > 2)
+        asking.cancel()
+        assert store.state is StoreState.OPEN
+    assert store.calls > 0
+
+
 async def test_while_it_comes_back_a_request_waits_for_no_longer_than_a_decision() -> None:
     """Open in time: it is asked. Not in time: it decides otherwise."""
     store = Store()
