@@ -216,6 +216,20 @@ async def test_the_store_is_lost_meanwhile(at_step: int) -> None:
     agrees(world)
 
 
+@pytest.mark.parametrize("at_step", range(STEPS - 2))
+async def test_a_rebuild_that_meets_the_loss_of_the_store_hands_over_nothing(at_step: int) -> None:
+    """Also where it had found it whole, and begins the month in what came back: not all that runs
+    is registered there."""
+    world = a_busy_month()
+    lost = rebuild(world)
+    await advance(world, times=at_step)
+    world.lose_the_store()
+    await advance(world, times=2 * STEPS)
+    assert not world.is_known
+    world.pass_time(TTL_MS)
+    assert (await finished(world, lost))[0] is not Rebuilt.FAILED
+
+
 async def test_a_gateway_that_does_not_ship_holds_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The month stays unknown, and the rebuild gives up in time."""
     world = a_busy_month()
