@@ -19,6 +19,19 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from ledger_draws import (
+    BURST,
+    DEMAND,
+    LIMITS,
+    MONTH,
+    MONTHS,
+    PICO,
+    SCOPES,
+    SETTLEMENT,
+    WHERE,
+    Drawn,
+    scope_names,
+)
 from ledger_dump import kept_by_ledger, kept_by_specification, lose
 from memory_ports import specified
 
@@ -31,47 +44,9 @@ from gateway.serving.ports import HeldLease
 
 START_MS = 1_800_000_000_000
 TTL_MS = 10_000
-KEYS = ("k1", "k2")
-MODELS = ("m|odd:name", "m2")
-MONTHS = (
-    "2026-12:1:2:USD",
-    "2027-01:2:3:USD",
-    "2027-02:3:4:USD",
-    "",
-    "2027-01:1:3:USD",
-    "2027-01:2:3:JPY",
-)
-"""Of one tenant, which was billed in another zone for a while, and in another currency."""
-UNIT = 10**12
-# Mostly loose, and small enough that a demand often meets a limit exactly.
-LIMIT = st.sampled_from([None, None, None, 12, 7, 4, 2, 1, 0])
-TOKEN_LIMIT = st.sampled_from([None, None, None, 40, 24, 13, 8, 3])
-PICO = st.one_of(
-    st.integers(0, 5), st.sampled_from([UNIT - 1, UNIT, UNIT + 1, 3 * UNIT - 2, 10**9 * UNIT + 1])
-)
-BUDGET = st.sampled_from([None, None, None, 0, 7, 2 * UNIT + 1, 4 * UNIT, 10**10 * UNIT])
-LIMITS = st.tuples(LIMIT, TOKEN_LIMIT, LIMIT, BUDGET)
-WHERE = st.tuples(st.sampled_from(KEYS), st.sampled_from(MODELS))
-MONTH = st.sampled_from([MONTHS[1], MONTHS[1], *MONTHS])
-
-Drawn = tuple[int, int, int, bool, int]
-DEMAND = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 5), st.booleans(), PICO)
-BURST = st.lists(DEMAND, min_size=1, max_size=8)
-SETTLEMENT: dict[str, Any] = {
-    "pick": st.integers(0, 1 << 20),
-    "used": st.tuples(st.integers(0, 10), PICO, st.booleans()),
-    "base": st.sampled_from([(0, 0), (0, 0), (2, UNIT - 3)]),
-}
 Reply = TypeVar("Reply")
 _RUN = uuid4().hex
 _tenants = itertools.count()
-
-
-def scope_names(key: str, model: str) -> tuple[str, ...]:
-    return ("tenant", f"key:{key}", f"model:{model}", f"key:{key}/model:{model}")
-
-
-SCOPES = st.sampled_from([s for k in KEYS for m in MODELS for s in scope_names(k, m)])
 
 
 class LedgerParity(RuleBasedStateMachine):
@@ -86,7 +61,6 @@ class LedgerParity(RuleBasedStateMachine):
         super().__init__()
         self.tenant = f"{_RUN}-{next(_tenants)}"
         self.now_ms = START_MS
-        self.latest_ms = START_MS
         self.birth_ms = 0
         self.version = 0
         self.counter = 0
@@ -312,14 +286,29 @@ class LedgerParity(RuleBasedStateMachine):
     def clock_steps_back(self, ms: int) -> None:
         self.now_ms -= ms
 
-    @rule()
-    def clock_returns(self) -> None:
-        self.now_ms = max(self.now_ms, self.latest_ms)
+    @rule(
+        back_ms=st.integers(50_000, 4_000_000),
+        look=st.sampled_from(["acquire", "renew", "observe"]),
+        where=WHERE,
+        drawn=DEMAND,
+    )
+    def one_look_at_a_wrong_time(
+        self, back_ms: int, look: str, where: tuple[str, str], drawn: Drawn
+    ) -> None:
+        """The clock steps back and returns."""
+        self.now_ms -= back_ms
+        if look == "acquire":
+            self.acquire_burst(where, [drawn] * 3, False, MONTHS[1])
+        elif look == "renew":
+            self.renew({0, 1}, set())
+        else:
+            self.observe(where, False, MONTHS[1])
+        self.both_keep_the_same()
+        self.now_ms += back_ms + 1_000
 
     @invariant()
     def both_keep_the_same(self) -> None:
         """INV-1 to INV-4: what is held, charged, reserved and spent, and until when."""
-        self.latest_ms = max(self.latest_ms, self.now_ms)
         kept = self.wait(kept_by_ledger(self.redis, self.tenant, self.now_ms))
         if self.state.beginning is not None:
             assert kept == kept_by_specification(self.state, self.now_ms)
