@@ -19,7 +19,7 @@ def growth_bytes(raw: bytes) -> int:
     growth = 0
     if not raw.isascii():
         characters = Counter(raw.decode())
-        growth += sum(n * _growth(char, len(char.encode())) for char, n in characters.items())
+        growth += sum(n * _growth(char) for char, n in characters.items() if decomposition(char))
     if b"\\u" in raw:
         # A pair of surrogates is longer than anything that its character decomposes to.
         codes = Counter(_ESCAPED.findall(raw))
@@ -27,7 +27,7 @@ def growth_bytes(raw: bytes) -> int:
     return growth
 
 
-def _growth(char: str, size: int) -> int:
+def _growth(char: str, size: int = 0) -> int:
     if not decomposition(char):
         return 0
-    return max(0, len(normalize("NFKD", char).encode()) - size)
+    return max(0, len(normalize("NFKD", char).encode()) - (size or len(char.encode())))
