@@ -20,6 +20,7 @@ from gateway.telemetry.logs import log_failure
 from gateway.telemetry.metrics import LEASES_RETAKEN
 
 _MARK_AGAIN_MS = 30_000
+_MARK_FAILED_MS = 1_000
 _RENEWED_AT_ONCE = 32
 """Tenants whose leases are renewed side by side; the rest keep the ledger's connections."""
 _log = logging.getLogger(__name__)
@@ -66,7 +67,8 @@ class HeldLeases:
 
     async def mark(self, tenant_id: str) -> None:
         """Let any gateway find what this tenant holds. Raises LedgerUnavailable where the store is
-        away; where only this failed it is done the next time."""
+        away; where only this failed it is tried again, but not by every request: that takes a
+        time-out where the shard that knows all tenants is away."""
         now_ms = self._clock.now_ms()
         if now_ms - self._marked_ms.get(tenant_id, 0) < _MARK_AGAIN_MS:
             return
@@ -75,6 +77,7 @@ class HeldLeases:
         except LedgerUnavailable:
             if not await self._watch.lives():
                 raise
+            self._marked_ms[tenant_id] = now_ms - _MARK_AGAIN_MS + _MARK_FAILED_MS
         else:
             self._marked_ms[tenant_id] = now_ms
 

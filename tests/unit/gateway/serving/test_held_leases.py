@@ -9,7 +9,7 @@ from memory_ports import TTL_MS
 
 from gateway.domain.admission import Paused, Renewed
 from gateway.serving import held_leases, sweeping
-from gateway.serving.ports import HeldLease
+from gateway.serving.ports import HeldLease, LedgerUnavailable
 from gateway.serving.settlements import Holding
 
 
@@ -59,6 +59,26 @@ async def test_a_tenant_that_waits_is_marked_again() -> None:
     holder.replies = []
     await holder.ask("b")
     assert holder.ledger.marked == ["acme", "acme"]
+
+
+async def test_a_mark_that_failed_alone_is_not_tried_by_every_request() -> None:
+    """The shard that knows all tenants is away, others are not: a time-out once a second."""
+    holder = Holder()
+    mark, tries = holder.ledger.mark_active, 0
+
+    async def fails(tenant_ids: Sequence[str], *, now_ms: int) -> None:
+        nonlocal tries
+        tries += 1
+        raise LedgerUnavailable(TimeoutError)
+
+    holder.ledger.mark_active = fails  # type: ignore[method-assign]
+    await holder.ask("a")
+    await holder.ask("b")
+    assert tries == 1
+    holder.ledger.mark_active = mark  # type: ignore[method-assign]
+    holder.clock.advance(held_leases._MARK_FAILED_MS)
+    await holder.leases._held.renew_all()
+    assert holder.ledger.marked == ["acme"]
 
 
 def a_holding(holder: Holder) -> Holding:
