@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from gateway.domain.admission import Granted
 
 SCOPES = sorted({scope for place in range(len(PLACES)) for scope in scope_names(place)})
+HOUR_MS = 3_600_000
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["acquire", "acquire", "acquire", "settle", "wait", "limit"]),
+        st.sampled_from(["acquire", "acquire", "acquire", "settle", "wait", "limit", "wrong look"]),
         st.integers(0, 30),  # which
         st.integers(1, 4),  # sequences
         st.one_of(st.none(), st.integers(0, 8)),  # a limit
@@ -26,8 +27,8 @@ STEPS = st.lists(
 def test_no_admission_passes_a_limit_on_sequences(
     steps: list[tuple[str, int, int, int | None, int, bool]], first: int
 ) -> None:
-    """Over requests of several keys and models, limits that change, holders that die, and gateways
-    that offer limits of long ago."""
+    """Over requests of several keys and models, limits that change, holders that die, gateways that
+    offer limits of long ago, and requests that are decided at a time that was wrong."""
     history = History()
     history.limit("tenant", first, None, None, None)
     history.first_limits = dict(history.limits)
@@ -48,6 +49,10 @@ def test_no_admission_passes_a_limit_on_sequences(
             history.now_ms += ms
             for request in history.live() if flag else []:
                 history.renew(request)
+        elif step == "wrong look":
+            history.now_ms -= HOUR_MS
+            history.acquire(pick, sequences, 1, stale=flag)
+            history.now_ms += HOUR_MS
 
 
 def check(history: History, scopes: tuple[str, ...]) -> None:
