@@ -293,7 +293,7 @@ class _Steps(MemoryLedger):
         super().__init__(world.clock)
         self._world = world
 
-    async def _answer(self) -> None:
+    async def _answer(self, tenant_id: str = "") -> None:
         await self._world.turnstile.wait()
         self.states = self._world.ledger.states
 
