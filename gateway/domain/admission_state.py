@@ -102,8 +102,8 @@ def begin(state: TenantState, beginning: Beginning) -> None:
     """Set since when this tenant's part of the store is complete; the first to say so is heard.
 
     A part that nobody used for hours goes away, all but its money; no lease outlives that.
-    Where Redis has lost but some of it (a book without what ends with it), which a state here cannot
-    be, `begin.lua` begins it as lost now, if that is later.
+    Where Redis has lost but some of it (a book without what ends with it), which a state here
+    cannot be, `begin.lua` begins it as lost now, if that is later.
     """
     if state.beginning is None:
         state.beginning = beginning
