@@ -220,7 +220,9 @@ async def test_a_clock_that_is_off_fails(
         clock = SimpleNamespace(time=lambda shift_s=shift_s: time.time() + shift_s)
         environment.setattr("gateway.preflight_redis.time", clock)
         assert (await found(capsys))["clock"][0] == "FAIL"
-    environment.setattr("gateway.preflight_redis.time", SimpleNamespace(time=lambda: time.time() + 0.8))
+    environment.setattr(
+        "gateway.preflight_redis.time", SimpleNamespace(time=lambda: time.time() + 0.8)
+    )
     assert (await found(capsys))["clock"][0] == "ok"
 
 
