@@ -1,10 +1,12 @@
 """Whether a store that answers has lost what it had acknowledged: back from an old snapshot, a
 restored backup, or a replica that lacked the last writes.
 
-The store has a pulse, a number that rises with every ping of every gateway, and each gateway
-remembers the highest that it was told. A store whose number is lower, under the same mark of birth
+Each gateway keeps a number in the store, its pulse, that rises with each of its pings, and
+remembers the highest that it was told. A store in which it is lower, under the same mark of birth
 (`births`), has gone back: windows, leases and spend in it are those of back then. Whoever sees it
 marks it as born now, and what tenants had there is removed, so that each begins as after a loss.
+The number is each gateway's own: one that all raised together could reach its old height before the
+one gateway that knows better has looked.
 
 Looked at before anything else goes over a new connection, and in every ping. A mark that is missing
 is not judged here: then the store is empty, and `births` dates that. What nobody has seen beat is
@@ -14,6 +16,7 @@ not known: a gateway that starts after the store went back cannot tell.
 import asyncio
 import logging
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
@@ -36,12 +39,12 @@ _TENANTS_KEY = re.compile(r"weir:\{([^}]+)\}:")
 _log = logging.getLogger(__name__)
 Ask = Callable[..., Awaitable[Any]]
 
-# KEYS 1 the mark of birth, 2 the pulse: `beat`, and `lost` until what was before is removed
+# KEYS 1 the mark of birth, 2 `lost` until what was before is removed, 3 the gateway's own beat
 # ARGV the highest that was seen: 1 the mark, -1 where nothing was, 2 the beat
 # Reply: {the mark, -1 where there is none, the beat, `lost` or empty, 1 where that is found now}
 BEAT = """\
 local born = tonumber(redis.call('GET', KEYS[1]) or '-1')
-local beat = tonumber(redis.call('HGET', KEYS[2], 'beat') or '0')
+local beat = tonumber(redis.call('GET', KEYS[3]) or '0')
 local seen_born, seen_beat = tonumber(ARGV[1]), tonumber(ARGV[2])
 local is_lost = 0
 if born >= 0 and (born < seen_born or (born == seen_born and beat < seen_beat)) then
@@ -52,7 +55,8 @@ if born >= 0 and (born < seen_born or (born == seen_born and beat < seen_beat)) 
   redis.call('HSET', KEYS[2], 'lost', mark)
   is_lost = 1
 end
-beat = redis.call('HINCRBY', KEYS[2], 'beat', 1)
+beat = redis.call('INCR', KEYS[3])
+redis.call('EXPIRE', KEYS[3], 86400)
 return { string.format('%.0f', born), beat, redis.call('HGET', KEYS[2], 'lost') or '', is_lost }
 """
 # KEYS those of some tenants, the book of each first; ARGV 1 a tenant begun since the loss has its
@@ -89,12 +93,13 @@ class Pulse:
     beat_source = BEAT
 
     def __init__(self) -> None:
+        self._keys = (BORN_KEY, PULSE_KEY, f"{PULSE_KEY}:{secrets.token_hex(8)}")
         self._seen = (-1, 0)
 
     async def beat(self, run: Script) -> None:
         """Let it rise, over a connection that is in use. Raises StoreLost where the store has gone
         back: then `examine` has to look at a new connection."""
-        _, lost, _ = self._heard(await run([BORN_KEY, PULSE_KEY], [*self._seen]))
+        _, lost, _ = self._heard(await run([*self._keys], [*self._seen]))
         if lost:
             raise StoreLost("the store has lost what it had acknowledged")
 
@@ -105,7 +110,7 @@ class Pulse:
         as it decides nothing: `beat` fails there until it does.
         """
         try:
-            reply = await _soon(ask, "EVAL", BEAT, 2, BORN_KEY, PULSE_KEY, *self._seen)
+            reply = await _soon(ask, "EVAL", BEAT, 3, *self._keys, *self._seen)
         except ReadOnlyError:
             raise
         except ResponseError as error:
