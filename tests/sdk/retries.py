@@ -14,16 +14,10 @@ from sdk.seen import Call, Caller, Seen
 from sdk.systems import call, new_model, worker_of
 from weir_dev import WeirDev
 
-from gateway.errors import WeirError
+from gateway.errors import QuotaExceeded
 from gateway.serving.answer import answer_error
 
 SEEN_WITHIN_S = 20.0
-
-
-class InsufficientQuota(WeirError):
-    """429: the monthly budget is spent. No request meets it before budgets are enforced."""
-
-    status, type, code = 429, "insufficient_quota", "insufficient_quota"
 
 
 def assert_waits_for_a_place(system: WeirDev, caller: Caller) -> None:
@@ -102,7 +96,7 @@ def refusing_for_good() -> Iterator[tuple[str, Callable[[], int]]]:
     """A server whose every answer is the gateway's own `insufficient_quota`. Gives its base URL and
     the count of requests."""
     recorded = _Recorded()
-    error = InsufficientQuota("the monthly budget is spent", retry_after_ms=1000)
+    error = QuotaExceeded("the monthly budget is spent", retry_after_ms=1000)
     asyncio.run(answer_error(recorded, error, [(b"x-request-id", b"0" * 36)]))  # type: ignore[arg-type]
     asked: list[str] = []
 
