@@ -206,8 +206,8 @@ class WeirDev:
         deadline = time.monotonic() + 3
         for index in range(len(self.ready["gateways"])):
             while True:
-                shown = self.limits(tenant, gateway=index)["tenant"]
-                if all(shown[n] == limits.get(n) for n in WAITED_FOR):
+                shown = self.limits(tenant, gateway=index).get("tenant", {})  # 503: not yet
+                if shown and all(shown[n] == limits.get(n) for n in WAITED_FOR):
                     break
                 assert time.monotonic() < deadline, "limits did not reach every gateway"
 
