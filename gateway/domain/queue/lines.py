@@ -1,0 +1,108 @@
+"""Who waits in one band: tenant by virtual token counter, then earliest deadline."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.domain.queue.fairness import Counters
+from gateway.domain.queue.prediction import Backlog, ahead_of
+from gateway.domain.queue.tickets import Ticket
+
+OF_A_TENANT = 16
+"""Tickets of one tenant that are looked at in a row."""
+TENANTS_AHEAD = 64
+"""Tenants that a prediction looks at: with more it may be too short, never too long."""
+
+
+@dataclass
+class Line:
+    """One band. `waiting` has the tickets of each tenant in their order."""
+
+    counters: Counters = field(default_factory=Counters)
+    waiting: dict[str, list[Ticket]] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
+    """Places of each tenant."""
+
+    def __len__(self) -> int:
+        return sum(len(tickets) for tickets in self.waiting.values())
+
+    @property
+    def tokens(self) -> int:
+        """Weighted tokens that wait."""
+        return sum(ticket.cost for tickets in self.waiting.values() for ticket in tickets)
+
+    def add(self, ticket: Ticket) -> None:
+        """It waits."""
+        self.counters.activate(ticket.tenant)
+        tickets = self.waiting.setdefault(ticket.tenant, [])
+        tickets.append(ticket)
+        tickets.sort(key=lambda each: each.order)
+
+    def remove(self, ticket: Ticket) -> None:
+        """It waits no more, and was not granted."""
+        self._take_out(ticket)
+        self._rest(ticket.tenant)
+
+    def grant(self, ticket: Ticket) -> None:
+        """It runs, and its tenant is charged what it is expected to cost."""
+        self._take_out(ticket)
+        self.counters.charge(ticket.tenant, ticket.cost, ticket.weight)
+        self.running[ticket.tenant] = self.running.get(ticket.tenant, 0) + 1
+
+    def resume(self, ticket: Ticket) -> None:
+        """It was found to run: a store that forgot it takes it up. It was charged before."""
+        self.counters.activate(ticket.tenant)
+        self.running[ticket.tenant] = self.running.get(ticket.tenant, 0) + 1
+
+    def end(self, ticket: Ticket, actual_cost: int) -> None:
+        """It runs no more, and this is what it cost."""
+        self.counters.charge(ticket.tenant, actual_cost - ticket.cost, ticket.weight)
+        self.running[ticket.tenant] -= 1
+        if not self.running[ticket.tenant]:
+            del self.running[ticket.tenant]
+        self._rest(ticket.tenant)
+
+    def heads(self) -> Iterator[Ticket]:
+        """The next of each tenant, in the order in which they are to be granted."""
+        return (self.waiting[name][0] for name in self._tenants())
+
+    def candidates(self) -> Iterator[Ticket]:
+        """Whom to look for room for, in order: where the first of a tenant is too large for what is
+        free, one behind it may fit."""
+        for name in self._tenants():
+            yield from self.waiting[name][:OF_A_TENANT]
+
+    def promoted(self, now_ms: int) -> Iterator[Ticket]:
+        """Those that would miss their deadline if they waited for their turn."""
+        late = [
+            ticket
+            for tickets in self.waiting.values()
+            for ticket in tickets
+            if ticket.is_promoted(now_ms)
+        ]
+        return iter(sorted(late, key=lambda each: (each.promote_ms, each.id)))
+
+    def ahead(self, ticket: Ticket) -> int:
+        """Weighted tokens of this band that go before one that waits in it."""
+        own = sum(each.cost for each in self.waiting[ticket.tenant] if each.order < ticket.order)
+        others = (
+            Backlog(
+                self.counters.active[name], sum(each.cost for each in tickets), tickets[0].weight
+            )
+            for name, tickets in self.waiting.items()
+            if name != ticket.tenant
+        )
+        return ahead_of(self.counters.active[ticket.tenant], own, ticket.weight, others)
+
+    def _tenants(self) -> list[str]:
+        """Those that wait, whoever has been served least first."""
+        return sorted(self.waiting, key=lambda name: (self.counters.active[name], name))
+
+    def _take_out(self, ticket: Ticket) -> None:
+        tickets = self.waiting[ticket.tenant]
+        tickets.remove(ticket)
+        if not tickets:
+            del self.waiting[ticket.tenant]
+
+    def _rest(self, tenant: str) -> None:
+        if tenant not in self.waiting and tenant not in self.running:
+            self.counters.deactivate(tenant)

@@ -1,0 +1,276 @@
+"""The queue of one pool, over all gateways: the specification of `adapters/lua/queue_*.lua`.
+
+Every method is one atomic step at the store's time `now_ms`; what has lapsed by then is let go
+first, and whoever then has room is granted last. What gateways must be told is left in `messages`.
+
+```
+            ┌── park ◄─────────────┐ (its tenant's own limits have no room)
+ enter ──► waits ──► granted ──► held ──► began ──► left
+   │         ▲          │ 1 s      │
+   ▼         │          ▼          ▼
+ refused     └─────── passed on, taken back
+```
+"""
+
+from dataclasses import dataclass, field
+
+from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.lines import Line
+from gateway.domain.queue.order import Order, take_back
+from gateway.domain.queue.prediction import Speed
+from gateway.domain.queue.tickets import (
+    Answer,
+    Band,
+    Granted,
+    Message,
+    Parked,
+    Place,
+    PlaceState,
+    Queued,
+    QueueFull,
+    TakenBack,
+    Ticket,
+    TooLong,
+    Unknown,
+)
+
+TAKE_UP_MS = 1_000
+FLOOR_PERMILLE = 50
+
+
+@dataclass
+class Waiting:
+    """A ticket and how long its gateway vouches for it."""
+
+    ticket: Ticket
+    lapses_ms: int
+    is_parked: bool = False
+
+
+@dataclass
+class Pool:
+    """A pool serves one model. `ttl_ms` is how long a ticket or place lives unless renewed."""
+
+    ttl_ms: int
+    floor_permille: int = FLOOR_PERMILLE
+    lines: dict[Band, Line] = field(default_factory=lambda: {band: Line() for band in Band})
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    rooms: dict[str, WorkerRoom] = field(default_factory=dict)
+    speed: Speed = field(default_factory=Speed)
+    messages: list[Message] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.order = Order(self.floor_permille)
+
+    def enter(self, ticket: Ticket, *, max_queued: int, now_ms: int) -> Answer:
+        """Ask for a place. Idempotent by id. A request that need not wait is never refused; one
+        that must is, where its tenant has `max_queued` waiting, or its deadline cannot be met."""
+        self._reap(now_ms)
+        if ticket.id in self.places or ticket.id in self.waiting:
+            return self.renew(ticket.id, now_ms=now_ms)
+        self._wait(ticket, now_ms)
+        self._dispatch(now_ms, asking=ticket.id)
+        if ticket.id in self.places:
+            return Granted(self.places[ticket.id].worker)
+        queued = self._queued(ticket, now_ms)
+        others = sum(
+            each.ticket.tenant == ticket.tenant for each in self.waiting.values()
+        ) - 1  # fmt: skip
+        if others >= max_queued:
+            self._withdraw(ticket.id)
+            return QueueFull(others)
+        if queued.wait_ms is not None and now_ms + queued.wait_ms > ticket.deadline_ms:
+            self._withdraw(ticket.id)
+            return TooLong(queued.wait_ms)
+        self._take_back(now_ms)
+        return queued
+
+    def renew(self, ticket_id: str, *, now_ms: int) -> Answer:
+        """Its gateway lives and wants it. Tells again what a lost message told."""
+        self._reap(now_ms)
+        self._dispatch(now_ms)
+        place, waits = self.places.get(ticket_id), self.waiting.get(ticket_id)
+        if place is not None:
+            if place.state is PlaceState.GRANTED:
+                return Granted(place.worker)
+            place.lapses_ms = now_ms + self.ttl_ms
+            if place.state is PlaceState.TAKEN_BACK:
+                return TakenBack()
+            return Granted(place.worker)
+        if waits is None:
+            return Unknown()
+        waits.lapses_ms = now_ms + self.ttl_ms
+        return Parked() if waits.is_parked else self._queued(waits.ticket, now_ms)
+
+    def take_up(self, ticket_id: str, *, now_ms: int) -> Answer:
+        """A grant has reached its gateway. Unknown where it came too late: enter again."""
+        self._reap(now_ms)
+        place = self.places.get(ticket_id)
+        if place is not None and place.state is PlaceState.GRANTED:
+            place.state, place.lapses_ms = PlaceState.HELD, now_ms + self.ttl_ms
+        self._dispatch(now_ms)
+        if place is None:
+            return Unknown()
+        return TakenBack() if place.state is PlaceState.TAKEN_BACK else Granted(place.worker)
+
+    def began(self, ticket_id: str, *, now_ms: int) -> bool:
+        """The first token of its answer came: it is not taken back any more, though it may have
+        been asked back. False where it holds no place."""
+        self._reap(now_ms)
+        place = self.places.get(ticket_id)
+        if place is not None:
+            place.state = PlaceState.BEGAN
+        self._dispatch(now_ms)
+        return place is not None
+
+    def leave(self, ticket_id: str, *, actual_cost: int | None, now_ms: int) -> None:
+        """It ended, at this cost in weighted tokens, or does not want to wait any more. `None`: it
+        never ran."""
+        self._reap(now_ms)
+        if ticket_id in self.waiting:
+            self._withdraw(ticket_id)
+        elif ticket_id in self.places:
+            place = self.places[ticket_id]
+            if actual_cost is not None:
+                self.speed.departed(max(actual_cost, 1), now_ms - place.granted_ms)
+            self._free(place, actual_cost or 0)
+        self._dispatch(now_ms)
+
+    def give_back(self, ticket_id: str, *, now_ms: int) -> Answer:
+        """A place that was taken back is free; its request waits again, unbilled."""
+        return self._again(ticket_id, {PlaceState.TAKEN_BACK}, is_parked=False, now_ms=now_ms)
+
+    def park(self, ticket_id: str, *, now_ms: int) -> Answer:
+        """Its tenant's limits have no room: the place is free, the request waits for `unpark`."""
+        states = {PlaceState.GRANTED, PlaceState.HELD, PlaceState.TAKEN_BACK}
+        return self._again(ticket_id, states, is_parked=True, now_ms=now_ms)
+
+    def unpark(self, tenant: str, *, now_ms: int) -> None:
+        """The tenant's limits may have room: the earliest of its parked requests waits for a place
+        again."""
+        self._reap(now_ms)
+        parked = [
+            each
+            for each in self.waiting.values()
+            if each.is_parked and each.ticket.tenant == tenant
+        ]
+        if parked:
+            first = min(parked, key=lambda each: (each.ticket.order_band, each.ticket.order))
+            first.is_parked = False
+            self.lines[first.ticket.order_band].add(first.ticket)
+        self._dispatch(now_ms)
+
+    def resume(self, ticket: Ticket, worker: str, *, began: bool, now_ms: int) -> None:
+        """A store that forgot it is told that this request runs on this worker. Idempotent."""
+        self._reap(now_ms)
+        if ticket.id in self.waiting:
+            self._withdraw(ticket.id)
+        if ticket.id not in self.places:
+            state = PlaceState.BEGAN if began else PlaceState.HELD
+            self.places[ticket.id] = Place(ticket, worker, state, now_ms, now_ms + self.ttl_ms)
+            self.lines[ticket.order_band].resume(ticket)
+            if worker in self.rooms:
+                self.rooms[worker].add(ticket)
+        self._dispatch(now_ms)
+
+    def report(self, room: WorkerRoom, *, now_ms: int) -> None:
+        """What a worker may hold now, and until when it is taken for well."""
+        self._reap(now_ms)
+        known = self.rooms.get(room.id)
+        if known is None:
+            known = self.rooms[room.id] = room
+            for place in self.places.values():
+                if place.worker == room.id:
+                    known.add(place.ticket)
+        else:
+            known.sequences_max, known.batch_max = room.sequences_max, room.batch_max
+            known.tokens_max, known.well_until_ms = room.tokens_max, room.well_until_ms
+        self._dispatch(now_ms)
+
+    def tick(self, *, now_ms: int) -> None:
+        """Time has passed."""
+        self._reap(now_ms)
+        self._dispatch(now_ms)
+
+    def _again(
+        self, ticket_id: str, states: set[PlaceState], *, is_parked: bool, now_ms: int
+    ) -> Answer:
+        self._reap(now_ms)
+        place = self.places.get(ticket_id)
+        if place is None or place.state not in states:
+            self._dispatch(now_ms)
+            return self.renew(ticket_id, now_ms=now_ms)
+        self._free(place, 0)
+        ticket = place.ticket if is_parked else place.ticket.came_back()
+        self._wait(ticket, now_ms, is_parked=is_parked)
+        self._dispatch(now_ms)
+        return self.renew(ticket_id, now_ms=now_ms)
+
+    def _wait(self, ticket: Ticket, now_ms: int, *, is_parked: bool = False) -> None:
+        self.waiting[ticket.id] = Waiting(ticket, now_ms + self.ttl_ms, is_parked)
+        if not is_parked:
+            self.lines[ticket.order_band].add(ticket)
+
+    def _withdraw(self, ticket_id: str) -> None:
+        waits = self.waiting.pop(ticket_id)
+        if not waits.is_parked:
+            self.lines[waits.ticket.order_band].remove(waits.ticket)
+        if self.order.bypass.ticket_id == ticket_id:
+            self.order.bypass.clear()
+
+    def _free(self, place: Place, actual_cost: int) -> None:
+        del self.places[place.ticket.id]
+        self.lines[place.ticket.order_band].end(place.ticket, actual_cost)
+        if place.worker in self.rooms:
+            self.rooms[place.worker].remove(place.ticket)
+
+    def _reap(self, now_ms: int) -> None:
+        """What nobody renewed, and who has waited until the deadline. What ran is charged as it was
+        expected; what was never taken up is not."""
+        for place in [each for each in self.places.values() if each.lapses_ms <= now_ms]:
+            ran = place.state is not PlaceState.GRANTED
+            self._free(place, place.ticket.cost if ran else 0)
+        for waits in list(self.waiting.values()):
+            if waits.lapses_ms <= now_ms or waits.ticket.deadline_ms <= now_ms:
+                self._withdraw(waits.ticket.id)
+
+    def _dispatch(self, now_ms: int, *, asking: str = "") -> None:
+        """Grant whoever has room, in order. `asking` is told by the reply and has its place taken
+        up at once."""
+        interactive, batch = self.lines[Band.INTERACTIVE], self.lines[Band.BATCH]
+        while (chosen := self.order.choose(interactive, batch, self.rooms, now_ms)) is not None:
+            ticket, worker = chosen.ticket, chosen.worker
+            del self.waiting[ticket.id]
+            self.lines[ticket.order_band].grant(ticket)
+            self.rooms[worker].add(ticket)
+            if ticket.id == asking:
+                state, lapses_ms = PlaceState.HELD, now_ms + self.ttl_ms
+            else:
+                state, lapses_ms = PlaceState.GRANTED, now_ms + TAKE_UP_MS
+                self.messages.append(Message(ticket.gateway, ticket.id, worker, is_grant=True))
+            self.places[ticket.id] = Place(ticket, worker, state, now_ms, lapses_ms)
+        if not asking:
+            self._take_back(now_ms)
+
+    def _take_back(self, now_ms: int) -> None:
+        waiting = (
+            ticket
+            for ticket in self.lines[Band.INTERACTIVE].heads()
+            if ticket.band is Band.INTERACTIVE
+        )
+        for place in take_back(waiting, self.places.values(), self.rooms, now_ms):
+            place.state, place.lapses_ms = PlaceState.TAKEN_BACK, now_ms + self.ttl_ms
+            self.messages.append(
+                Message(place.ticket.gateway, place.ticket.id, place.worker, is_grant=False)
+            )
+
+    def _queued(self, ticket: Ticket, now_ms: int) -> Queued:
+        """Where it stands."""
+        line = self.lines[ticket.order_band]
+        ahead = line.ahead(ticket)
+        if ticket.order_band is Band.BATCH:
+            ahead += self.lines[Band.INTERACTIVE].tokens
+        running = sum(place.ticket.cost for place in self.places.values())
+        own = sum(each.order < ticket.order for each in line.waiting[ticket.tenant])
+        return Queued(own, ahead, self.speed.wait_ms(ahead, running))

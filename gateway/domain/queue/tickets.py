@@ -1,0 +1,141 @@
+"""What waits in a pool's queue, and what holds a place in it."""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+TAKEN_BACK_MAX = 3
+"""A batch request that was taken back so often counts as interactive in order."""
+
+
+class Band(IntEnum):
+    """The lower goes first."""
+
+    INTERACTIVE = 0
+    BATCH = 1
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A request that wants a place. Times are the store's, in Unix ms."""
+
+    id: str
+    tenant: str
+    gateway: str
+    """Who is told of its grant."""
+    band: Band
+    sequences: int
+    need_tokens: int
+    """KV tokens that it is expected to come to hold on its worker: prompts and output together."""
+    cost: int
+    """Weighted tokens that it is expected to cost (`fairness.weighted_tokens`)."""
+    weight: int
+    """The tenant's share, from 1."""
+    entered_ms: int
+    deadline_ms: int
+    """It does not want to wait for longer."""
+    promote_ms: int
+    """A batch request that still waits then goes before all other batch."""
+    taken_back: int = 0
+
+    @property
+    def order_band(self) -> Band:
+        """The band that it waits in."""
+        return Band.INTERACTIVE if self.taken_back >= TAKEN_BACK_MAX else self.band
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Among the tenant's own: earliest deadline first."""
+        return self.deadline_ms, self.id
+
+    def is_promoted(self, now_ms: int) -> bool:
+        """Whether it goes before other batch."""
+        return self.order_band is Band.BATCH and self.promote_ms <= now_ms
+
+    def came_back(self) -> "Ticket":
+        """As it waits again after its place was taken back."""
+        return replace(self, taken_back=self.taken_back + 1)
+
+
+class PlaceState(IntEnum):
+    """How far a place is used."""
+
+    GRANTED = 0
+    """Its gateway was told, and has not taken it up yet."""
+    HELD = 1
+    """Taken up; no token of its answer has come."""
+    BEGAN = 2
+    """A token of its answer has come: it is not taken back any more."""
+    TAKEN_BACK = 3
+    """Its gateway was told to give it back."""
+
+
+@dataclass
+class Place:
+    """Room on a worker, for one request."""
+
+    ticket: Ticket
+    worker: str
+    state: PlaceState
+    granted_ms: int
+    lapses_ms: int
+    """Nobody renewed it by then: it is free."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The request has a place on this worker."""
+
+    worker: str
+
+
+@dataclass(frozen=True)
+class Queued:
+    """The request waits. `own_ahead` are its tenant's own that go before it, `ahead_tokens` the
+    weighted tokens of all that do, as things are now; `wait_ms` is what those are expected to take,
+    None where nothing is known of the pool's speed."""
+
+    own_ahead: int
+    ahead_tokens: int
+    wait_ms: int | None
+
+
+@dataclass(frozen=True)
+class QueueFull:
+    """The tenant has as many waiting as it may. Nothing is held."""
+
+    waiting: int
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """It would not be granted before its deadline. Nothing is held."""
+
+    wait_ms: int
+
+
+@dataclass(frozen=True)
+class Parked:
+    """It waits for its own tenant's limits, and for nobody else."""
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """Its place is to be given back: an interactive request waits for it."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The store knows no such request: it lapsed, its deadline passed, or it was lost."""
+
+
+Answer = Granted | Queued | QueueFull | TooLong | Parked | TakenBack | Unknown
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a gateway is told: of a grant, or that a place is to be given back."""
+
+    gateway: str
+    ticket_id: str
+    worker: str
+    is_grant: bool
