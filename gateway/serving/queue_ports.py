@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.domain.queue.capacity import WorkerRoom
-from gateway.domain.queue.tickets import Answer, Band, Message, Ticket
+from gateway.domain.queue.tickets import Answer, Band, Message
 
 
 @dataclass(frozen=True)
