@@ -174,6 +174,20 @@ class Pool:
                 self.rooms[worker].add(ticket)
         self._dispatch(now_ms)
 
+    def move(self, ticket_id: str, worker: str, *, now_ms: int) -> bool:
+        """Its worker failed before a token came, and it is tried on this one, full or not. False
+        where it holds no place."""
+        self._reap(now_ms)
+        place = self.places.get(ticket_id)
+        if place is not None:
+            if place.worker in self.rooms:
+                self.rooms[place.worker].remove(place.ticket)
+            if worker in self.rooms:
+                self.rooms[worker].add(place.ticket)
+            place.worker = worker
+        self._dispatch(now_ms)
+        return place is not None
+
     def report(self, room: WorkerRoom, *, now_ms: int) -> None:
         """What a worker may hold now, and until when it is taken for well."""
         self._reap(now_ms)
