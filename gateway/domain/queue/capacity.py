@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from gateway.domain.queue.tickets import Ticket
 
+FORGOTTEN_MS = 600_000
+"""A worker on which nothing runs and that has not been well for so long is unknown again."""
 SEEN_MS = 3_000
 """A worker that no gateway has found well for so long takes nothing."""
 

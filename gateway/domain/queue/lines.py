@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from gateway.domain.queue.fairness import Counters
 from gateway.domain.queue.prediction import Backlog, ahead_of
@@ -19,6 +20,8 @@ class Line:
 
     counters: Counters = field(default_factory=Counters)
     waiting: dict[str, list[Ticket]] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+    """Of each tenant that waits, as its latest ticket has it."""
     running: dict[str, int] = field(default_factory=dict)
     """Places of each tenant."""
 
@@ -36,6 +39,7 @@ class Line:
         tickets = self.waiting.setdefault(ticket.tenant, [])
         tickets.append(ticket)
         tickets.sort(key=lambda each: each.order)
+        self.weights[ticket.tenant] = ticket.weight
 
     def remove(self, ticket: Ticket) -> None:
         """It waits no more, and was not granted."""
@@ -81,17 +85,24 @@ class Line:
         ]
         return iter(sorted(late, key=lambda each: (each.promote_ms, each.id)))
 
+    def own_ahead(self, ticket: Ticket) -> int:
+        """Its tenant's own that go before one that waits in it."""
+        return sum(each.order < ticket.order for each in self.waiting[ticket.tenant])
+
     def ahead(self, ticket: Ticket) -> int:
-        """Weighted tokens of this band that go before one that waits in it."""
-        own = sum(each.cost for each in self.waiting[ticket.tenant] if each.order < ticket.order)
+        """Weighted tokens of this band that go before one that waits in it. Its tenant's own are
+        taken for as large as they are on average: nobody adds them up."""
+        waiting = len(self.waiting[ticket.tenant])
+        own = self._tokens_of(ticket.tenant) * self.own_ahead(ticket) // waiting
+        names = (name for name in self._tenants() if name != ticket.tenant)
         others = (
-            Backlog(
-                self.counters.active[name], sum(each.cost for each in tickets), tickets[0].weight
-            )
-            for name, tickets in self.waiting.items()
-            if name != ticket.tenant
+            Backlog(self.counters.active[name], self._tokens_of(name), self.weights[name])
+            for name in islice(names, TENANTS_AHEAD)
         )
         return ahead_of(self.counters.active[ticket.tenant], own, ticket.weight, others)
+
+    def _tokens_of(self, tenant: str) -> int:
+        return sum(each.cost for each in self.waiting[tenant])
 
     def _tenants(self) -> list[str]:
         """Those that wait, whoever has been served least first."""
@@ -101,7 +112,7 @@ class Line:
         tickets = self.waiting[ticket.tenant]
         tickets.remove(ticket)
         if not tickets:
-            del self.waiting[ticket.tenant]
+            del self.waiting[ticket.tenant], self.weights[ticket.tenant]
 
     def _rest(self, tenant: str) -> None:
         if tenant not in self.waiting and tenant not in self.running:

@@ -133,6 +133,8 @@ def take_back(
             left[place.worker].remove(place.ticket)
     chosen: list[Place] = []
     for ticket in _first(waiting, TAKEN_BACK_FOR):
+        if ticket.band is not Band.INTERACTIVE:
+            continue
         plans = [
             plan
             for name in sorted(left)

@@ -12,9 +12,10 @@ first, and whoever then has room is granted last. What gateways must be told is 
 ```
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.capacity import FORGOTTEN_MS, WorkerRoom
 from gateway.domain.queue.lines import Line
 from gateway.domain.queue.order import Order, take_back
 from gateway.domain.queue.prediction import Speed
@@ -36,6 +37,10 @@ from gateway.domain.queue.tickets import (
 
 TAKE_UP_MS = 1_000
 FLOOR_PERMILLE = 50
+GRANTED_AT_ONCE = 64
+"""A step grants no more; who comes next goes on."""
+REAPED_AT_ONCE = 64
+"""A step lets no more go that have lapsed, the earliest first; who comes next goes on."""
 
 
 @dataclass
@@ -45,6 +50,11 @@ class Waiting:
     ticket: Ticket
     lapses_ms: int
     is_parked: bool = False
+
+    @property
+    def due_ms(self) -> int:
+        """It is let go then."""
+        return min(self.lapses_ms, self.ticket.deadline_ms)
 
 
 @dataclass
@@ -59,6 +69,8 @@ class Pool:
     rooms: dict[str, WorkerRoom] = field(default_factory=dict)
     speed: Speed = field(default_factory=Speed)
     messages: list[Message] = field(default_factory=list)
+    is_unfinished: bool = False
+    """The last step left some of its work to the next: whoever made it calls `tick`."""
 
     def __post_init__(self) -> None:
         self.order = Order(self.floor_permille)
@@ -70,10 +82,12 @@ class Pool:
         if ticket.id in self.places or ticket.id in self.waiting:
             return self.renew(ticket.id, now_ms=now_ms)
         self._wait(ticket, now_ms)
-        self._dispatch(now_ms, asking=ticket.id)
+        is_done = self._dispatch(now_ms, asking=ticket.id)
         if ticket.id in self.places:
             return Granted(self.places[ticket.id].worker)
-        queued = self._queued(ticket, now_ms)
+        queued = self._queued(ticket)
+        if not is_done:
+            return queued
         others = sum(
             each.ticket.tenant == ticket.tenant for each in self.waiting.values()
         ) - 1  # fmt: skip
@@ -88,8 +102,15 @@ class Pool:
 
     def renew(self, ticket_id: str, *, now_ms: int) -> Answer:
         """Its gateway lives and wants it. Tells again what a lost message told."""
+        return self.renew_all([ticket_id], now_ms=now_ms)[0]
+
+    def renew_all(self, ticket_ids: Sequence[str], *, now_ms: int) -> list[Answer]:
+        """The same of several, in one step."""
         self._reap(now_ms)
         self._dispatch(now_ms)
+        return [self._renewed(each, now_ms) for each in ticket_ids]
+
+    def _renewed(self, ticket_id: str, now_ms: int) -> Answer:
         place, waits = self.places.get(ticket_id), self.waiting.get(ticket_id)
         if place is not None:
             if place.state is PlaceState.GRANTED:
@@ -101,7 +122,7 @@ class Pool:
         if waits is None:
             return Unknown()
         waits.lapses_ms = now_ms + self.ttl_ms
-        return Parked() if waits.is_parked else self._queued(waits.ticket, now_ms)
+        return Parked() if waits.is_parked else self._queued(waits.ticket)
 
     def take_up(self, ticket_id: str, *, now_ms: int) -> Answer:
         """A grant has reached its gateway. Unknown where it came too late: enter again."""
@@ -163,16 +184,23 @@ class Pool:
 
     def resume(self, ticket: Ticket, worker: str, *, began: bool, now_ms: int) -> None:
         """A store that forgot it is told that this request runs on this worker. Idempotent."""
+        self.resume_all([(ticket, worker, began)], now_ms=now_ms)
+
+    def resume_all(self, runs: Sequence[tuple[Ticket, str, bool]], *, now_ms: int) -> None:
+        """The same of several, in one step: (ticket, worker, began) each."""
         self._reap(now_ms)
+        for ticket, worker, began in runs:
+            self._resume(ticket, worker, began=began, now_ms=now_ms)
+        self._dispatch(now_ms)
+
+    def _resume(self, ticket: Ticket, worker: str, *, began: bool, now_ms: int) -> None:
         if ticket.id in self.waiting:
             self._withdraw(ticket.id)
         if ticket.id not in self.places:
             state = PlaceState.BEGAN if began else PlaceState.HELD
             self.places[ticket.id] = Place(ticket, worker, state, now_ms, now_ms + self.ttl_ms)
             self.lines[ticket.order_band].resume(ticket)
-            if worker in self.rooms:
-                self.rooms[worker].add(ticket)
-        self._dispatch(now_ms)
+            self._room(worker).add(ticket)
 
     def move(self, ticket_id: str, worker: str, *, now_ms: int) -> bool:
         """Its worker failed before a token came, and it is tried on this one, full or not. False
@@ -180,24 +208,24 @@ class Pool:
         self._reap(now_ms)
         place = self.places.get(ticket_id)
         if place is not None:
-            if place.worker in self.rooms:
-                self.rooms[place.worker].remove(place.ticket)
-            if worker in self.rooms:
-                self.rooms[worker].add(place.ticket)
+            self._room(place.worker).remove(place.ticket)
+            self._room(worker).add(place.ticket)
             place.worker = worker
         self._dispatch(now_ms)
         return place is not None
 
     def report(self, room: WorkerRoom, *, now_ms: int) -> None:
         """What a worker may hold now, and until when it is taken for well."""
+        self.report_all([room], now_ms=now_ms)
+
+    def report_all(self, rooms: Sequence[WorkerRoom], *, now_ms: int) -> None:
+        """The same of several, in one step."""
         self._reap(now_ms)
-        known = self.rooms.get(room.id)
-        if known is None:
-            known = self.rooms[room.id] = room
-            for place in self.places.values():
-                if place.worker == room.id:
-                    known.add(place.ticket)
-        else:
+        for name, room in list(self.rooms.items()):
+            if not room.running and room.well_until_ms + FORGOTTEN_MS <= now_ms:
+                del self.rooms[name]
+        for room in rooms:
+            known = self._room(room.id)
             known.sequences_max, known.batch_max = room.sequences_max, room.batch_max
             known.tokens_max, known.well_until_ms = room.tokens_max, room.well_until_ms
         self._dispatch(now_ms)
@@ -214,12 +242,16 @@ class Pool:
         place = self.places.get(ticket_id)
         if place is None or place.state not in states:
             self._dispatch(now_ms)
-            return self.renew(ticket_id, now_ms=now_ms)
+            return self._renewed(ticket_id, now_ms)
         self._free(place, 0)
         ticket = place.ticket if is_parked else place.ticket.came_back()
         self._wait(ticket, now_ms, is_parked=is_parked)
         self._dispatch(now_ms)
-        return self.renew(ticket_id, now_ms=now_ms)
+        return self._renewed(ticket_id, now_ms)
+
+    def _room(self, worker: str) -> WorkerRoom:
+        """Of a worker that nobody has reported it is only known what it holds."""
+        return self.rooms.setdefault(worker, WorkerRoom(worker, 0, 0, 0, 0))
 
     def _wait(self, ticket: Ticket, now_ms: int, *, is_parked: bool = False) -> None:
         self.waiting[ticket.id] = Waiting(ticket, now_ms + self.ttl_ms, is_parked)
@@ -236,24 +268,30 @@ class Pool:
     def _free(self, place: Place, actual_cost: int) -> None:
         del self.places[place.ticket.id]
         self.lines[place.ticket.order_band].end(place.ticket, actual_cost)
-        if place.worker in self.rooms:
-            self.rooms[place.worker].remove(place.ticket)
+        self._room(place.worker).remove(place.ticket)
 
     def _reap(self, now_ms: int) -> None:
         """What nobody renewed, and who has waited until the deadline. What ran is charged as it was
         expected; what was never taken up is not."""
-        for place in [each for each in self.places.values() if each.lapses_ms <= now_ms]:
-            ran = place.state is not PlaceState.GRANTED
-            self._free(place, place.ticket.cost if ran else 0)
-        for waits in list(self.waiting.values()):
-            if waits.lapses_ms <= now_ms or waits.ticket.deadline_ms <= now_ms:
-                self._withdraw(waits.ticket.id)
+        due = [(place.lapses_ms, name) for name, place in self.places.items()]
+        due += [(waits.due_ms, name) for name, waits in self.waiting.items()]
+        lapsed = sorted(each for each in due if each[0] <= now_ms)
+        for _, name in lapsed[:REAPED_AT_ONCE]:
+            if name in self.waiting:
+                self._withdraw(name)
+            else:
+                place = self.places[name]
+                ran = place.state is not PlaceState.GRANTED
+                self._free(place, place.ticket.cost if ran else 0)
+        self.is_unfinished = len(lapsed) > REAPED_AT_ONCE
 
-    def _dispatch(self, now_ms: int, *, asking: str = "") -> None:
+    def _dispatch(self, now_ms: int, *, asking: str = "") -> bool:
         """Grant whoever has room, in order. `asking` is told by the reply and has its place taken
-        up at once."""
+        up at once. False where not all could be granted at once."""
         interactive, batch = self.lines[Band.INTERACTIVE], self.lines[Band.BATCH]
+        granted = 0
         while (chosen := self.order.choose(interactive, batch, self.rooms, now_ms)) is not None:
+            granted += 1
             ticket, worker = chosen.ticket, chosen.worker
             del self.waiting[ticket.id]
             self.lines[ticket.order_band].grant(ticket)
@@ -264,27 +302,26 @@ class Pool:
                 state, lapses_ms = PlaceState.GRANTED, now_ms + TAKE_UP_MS
                 self.messages.append(Message(ticket.gateway, ticket.id, worker, is_grant=True))
             self.places[ticket.id] = Place(ticket, worker, state, now_ms, lapses_ms)
+            if granted == GRANTED_AT_ONCE:
+                self.is_unfinished = True
+                return False
         if not asking:
             self._take_back(now_ms)
+        return True
 
     def _take_back(self, now_ms: int) -> None:
-        waiting = (
-            ticket
-            for ticket in self.lines[Band.INTERACTIVE].heads()
-            if ticket.band is Band.INTERACTIVE
-        )
+        waiting = self.lines[Band.INTERACTIVE].heads()
         for place in take_back(waiting, self.places.values(), self.rooms, now_ms):
             place.state, place.lapses_ms = PlaceState.TAKEN_BACK, now_ms + self.ttl_ms
             self.messages.append(
                 Message(place.ticket.gateway, place.ticket.id, place.worker, is_grant=False)
             )
 
-    def _queued(self, ticket: Ticket, now_ms: int) -> Queued:
+    def _queued(self, ticket: Ticket) -> Queued:
         """Where it stands."""
         line = self.lines[ticket.order_band]
         ahead = line.ahead(ticket)
         if ticket.order_band is Band.BATCH:
             ahead += self.lines[Band.INTERACTIVE].tokens
         running = sum(place.ticket.cost for place in self.places.values())
-        own = sum(each.order < ticket.order for each in line.waiting[ticket.tenant])
-        return Queued(own, ahead, self.speed.wait_ms(ahead, running))
+        return Queued(line.own_ahead(ticket), ahead, self.speed.wait_ms(ahead, running))

@@ -32,7 +32,7 @@ class Speed:
             return 0
         if self.cost <= 0 or running <= 0:
             return None
-        return ahead * self.cost_ms // (self.cost * running)
+        return ahead * (self.cost_ms // self.cost) // running
 
 
 @dataclass(frozen=True)
