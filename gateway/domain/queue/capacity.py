@@ -33,6 +33,8 @@ class WorkerRoom:
     well_until_ms: int
     running: int = 0
     tokens: int = 0
+    asked_back: int = 0
+    """Places here that were asked back and are not free yet."""
 
     def takes(self, ticket: Ticket, *, as_batch: bool, now_ms: int) -> bool:
         """Whether the request may be sent here now."""

@@ -33,9 +33,9 @@ class Line:
         """Weighted tokens that wait."""
         return sum(ticket.cost for tickets in self.waiting.values() for ticket in tickets)
 
-    def add(self, ticket: Ticket) -> None:
-        """It waits."""
-        self.counters.activate(ticket.tenant)
+    def add(self, ticket: Ticket, *, came_back: bool = False) -> None:
+        """It waits; `came_back`: its place, which still runs, was taken back."""
+        self.counters.wait(ticket.tenant, came_back=came_back)
         tickets = self.waiting.setdefault(ticket.tenant, [])
         tickets.append(ticket)
         tickets.sort(key=lambda each: each.order)
@@ -44,30 +44,29 @@ class Line:
     def remove(self, ticket: Ticket) -> None:
         """It waits no more, and was not granted."""
         self._take_out(ticket)
+        self._waited(ticket.tenant)
         self._rest(ticket.tenant)
 
     def grant(self, ticket: Ticket) -> None:
         """It runs, and its tenant is charged what it is expected to cost."""
         self._take_out(ticket)
         self.counters.charge(ticket.tenant, ticket.cost, ticket.weight)
+        self._waited(ticket.tenant)
         self.running[ticket.tenant] = self.running.get(ticket.tenant, 0) + 1
 
     def resume(self, ticket: Ticket) -> None:
-        """It was found to run: a store that forgot it takes it up. It was charged before."""
+        """It was found to run: a store that forgot it, and its charge, takes both up."""
         self.counters.activate(ticket.tenant)
+        self.counters.charge(ticket.tenant, ticket.cost, ticket.weight)
         self.running[ticket.tenant] = self.running.get(ticket.tenant, 0) + 1
 
     def end(self, ticket: Ticket, actual_cost: int) -> None:
         """It runs no more, and this is what it cost."""
-        self.counters.charge(ticket.tenant, actual_cost - ticket.cost, ticket.weight)
+        self.counters.correct(ticket.tenant, ticket.cost, actual_cost, ticket.weight)
         self.running[ticket.tenant] -= 1
         if not self.running[ticket.tenant]:
             del self.running[ticket.tenant]
         self._rest(ticket.tenant)
-
-    def heads(self) -> Iterator[Ticket]:
-        """The next of each tenant, in the order in which they are to be granted."""
-        return (self.waiting[name][0] for name in self._tenants())
 
     def candidates(self) -> Iterator[Ticket]:
         """Whom to look for room for, in order: where the first of a tenant is too large for what is
@@ -113,6 +112,10 @@ class Line:
         tickets.remove(ticket)
         if not tickets:
             del self.waiting[ticket.tenant], self.weights[ticket.tenant]
+
+    def _waited(self, tenant: str) -> None:
+        if tenant not in self.waiting:
+            self.counters.rest(tenant)
 
     def _rest(self, tenant: str) -> None:
         if tenant not in self.waiting and tenant not in self.running:

@@ -1,6 +1,6 @@
 """Which request is granted next, on which worker, and what is taken back for it (INV-8, INV-10)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -12,31 +12,45 @@ CREDIT = 1_000
 """Of the floor: one dispatch of batch."""
 LOOKED_AT = 128
 """Tickets of a band for which room is looked for; whoever is behind them waits."""
+KEPT_MS = 30_000
+"""A worker is kept so long for a batch request, at most: interactive may fill it all the while."""
 TAKEN_BACK_FOR = 8
 """At most so many waiting interactive requests are looked at when batch is taken back."""
 
 
 @dataclass
 class Bypass:
-    """The first in order that no worker has room for, while smaller ones are granted past it. Past
-    as much as it costs itself a worker is kept for it, so that it is not overtaken for ever."""
+    """Of one band: the first that no worker has room for, while others are granted past it. Once it
+    was overtaken by lower band, or by its own band for as much as it costs itself, a worker is kept
+    for it, so that it is not overtaken for ever. Nobody else's turn comes before it is granted or
+    gone."""
 
     ticket_id: str = ""
     tokens: int = 0
+    """Weighted, that were granted past it."""
     worker: str = ""
+    kept_ms: int = 0
+    """When the worker began to be kept."""
 
     def clear(self) -> None:
         """Nobody is overtaken."""
-        self.ticket_id, self.tokens, self.worker = "", 0, ""
+        self.ticket_id, self.tokens, self.worker, self.kept_ms = "", 0, "", 0
 
-    def passed(self, first: Ticket, by: Ticket, rooms: Iterable[WorkerRoom]) -> None:
-        """`by` is granted before `first`. `rooms` are the workers that are well."""
-        if self.ticket_id != first.id:
-            self.ticket_id, self.tokens, self.worker = first.id, 0, ""
+    def passed(
+        self, skipped: Sequence[Ticket], by: Ticket, rooms: Iterable[WorkerRoom], now_ms: int
+    ) -> None:
+        """`by` is granted past these, who have no room. `rooms` are the workers that are well."""
+        first = next((each for each in skipped if each.id == self.ticket_id), None)
+        if first is None and not self.ticket_id and skipped:
+            first = skipped[0]
+            self.ticket_id = first.id
+        if first is None:
+            return
         self.tokens += by.cost
-        if self.tokens >= first.cost and not self.worker:
+        is_enough = by.order_band > first.order_band or self.tokens >= first.cost
+        if is_enough and not self.worker:
             emptiest = min(rooms, key=lambda room: (room.tokens, room.id), default=None)
-            self.worker = "" if emptiest is None else emptiest.id
+            self.worker, self.kept_ms = ("", 0) if emptiest is None else (emptiest.id, now_ms)
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,8 @@ class Choice:
 
     ticket: Ticket
     worker: str
+    is_floor: bool
+    """It is batch, and took interactive's turn."""
 
 
 class Order:
@@ -53,7 +69,13 @@ class Order:
     def __init__(self, floor_permille: int) -> None:
         self.floor_permille = floor_permille
         self.credit = 0
-        self.bypass = Bypass()
+        self.bypass = {band: Bypass() for band in Band}
+
+    def left(self, ticket_id: str) -> None:
+        """It waits no more."""
+        for bypass in self.bypass.values():
+            if bypass.ticket_id == ticket_id:
+                bypass.clear()
 
     def choose(
         self, interactive: Line, batch: Line, rooms: Mapping[str, WorkerRoom], now_ms: int
@@ -61,58 +83,81 @@ class Order:
         """The next grant, or None where nobody who waits has room. Counts it as made."""
         if not any(_is_open(room, now_ms) for room in rooms.values()):
             return None
-        first = [(ticket, False) for ticket in _first(interactive.candidates(), LOOKED_AT)]
-        if self.bypass.worker and not _is_well(rooms.get(self.bypass.worker), now_ms):
-            self.bypass.worker = ""
-        is_floor = self.credit >= CREDIT and self._fits_any(first, rooms, now_ms)
-        second = [
-            (ticket, not is_floor) for ticket in _first(_batch_order(batch, now_ms), LOOKED_AT)
-        ]
-        order = second + first if is_floor else first + second
-        for ticket, as_batch in order:
-            worker = self._worker(ticket, rooms, as_batch=as_batch, now_ms=now_ms)
+        self._let_go(rooms, now_ms)
+        first = list(_first(interactive.candidates(), LOOKED_AT))
+        second = list(_first(_batch_order(batch, now_ms), LOOKED_AT))
+        is_contested = bool(first and second)
+        is_floor = (
+            is_contested
+            and self.credit >= CREDIT
+            and any(self._worker(each, rooms, now_ms) is not None for each in first)
+        )
+        skipped: list[Ticket] = []
+        for ticket in second + first if is_floor else first + second:
+            is_batch = ticket.order_band is Band.BATCH
+            worker = self._worker(
+                ticket,
+                rooms,
+                now_ms,
+                as_batch=is_batch and not is_floor,
+                is_contested=is_contested,
+            )
             if worker is None:
+                skipped.append(ticket)
                 continue
-            self._count(ticket, order, is_contested=bool(first and second), is_floor=is_floor)
-            if ticket is not order[0][0] and not is_floor:
-                well = [room for room in rooms.values() if _is_well(room, now_ms)]
-                self.bypass.passed(order[0][0], ticket, well)
-            elif ticket.id == self.bypass.ticket_id:
-                self.bypass.clear()
-            return Choice(ticket, worker)
+            if is_contested:
+                self.credit = min(self.credit + self.floor_permille, CREDIT + self.floor_permille)
+                self.credit -= CREDIT if is_floor and is_batch else 0
+            self._passed(skipped, ticket, rooms, now_ms)
+            return Choice(ticket, worker, is_floor and is_batch)
         return None
 
-    def _count(
-        self,
-        ticket: Ticket,
-        order: list[tuple[Ticket, bool]],
-        *,
-        is_contested: bool,
-        is_floor: bool,
-    ) -> None:
-        """The floor's account: its share of every dispatch while both bands wait."""
-        if is_contested:
-            self.credit = min(self.credit + self.floor_permille, CREDIT + self.floor_permille)
-            if is_floor and ticket.order_band is Band.BATCH:
-                self.credit -= CREDIT
+    def _let_go(self, rooms: Mapping[str, WorkerRoom], now_ms: int) -> None:
+        """A worker that is not well is kept for nobody; and one that interactive fills again and
+        again is not kept for batch for ever."""
+        for band, bypass in self.bypass.items():
+            if bypass.worker and not _is_well(rooms.get(bypass.worker), now_ms):
+                bypass.worker = ""
+            if band is Band.BATCH and bypass.worker and bypass.kept_ms + KEPT_MS <= now_ms:
+                bypass.clear()
 
-    def _fits_any(
-        self, order: list[tuple[Ticket, bool]], rooms: Mapping[str, WorkerRoom], now_ms: int
-    ) -> bool:
-        return any(
-            self._worker(ticket, rooms, as_batch=as_batch, now_ms=now_ms) is not None
-            for ticket, as_batch in order
-        )
+    def _passed(
+        self,
+        skipped: list[Ticket],
+        ticket: Ticket,
+        rooms: Mapping[str, WorkerRoom],
+        now_ms: int,
+    ) -> None:
+        """Whoever waits in a band is overtaken by its own and by a lower one."""
+        self.left(ticket.id)
+        well = [room for room in rooms.values() if _is_well(room, now_ms)]
+        for band, bypass in self.bypass.items():
+            if band <= ticket.order_band:
+                of_band = [each for each in skipped if each.order_band is band]
+                bypass.passed(of_band, ticket, well, now_ms)
 
     def _worker(
-        self, ticket: Ticket, rooms: Mapping[str, WorkerRoom], *, as_batch: bool, now_ms: int
+        self,
+        ticket: Ticket,
+        rooms: Mapping[str, WorkerRoom],
+        now_ms: int,
+        *,
+        as_batch: bool = False,
+        is_contested: bool = False,
     ) -> str | None:
-        """The least full worker that takes it; one that is kept for another does not."""
-        kept = self.bypass.worker if ticket.id != self.bypass.ticket_id else ""
+        """The least full worker that takes it. One that is kept for another does not; nor, for
+        batch, one on which room is being made for interactive requests that wait."""
+        kept = {
+            bypass.worker
+            for band, bypass in self.bypass.items()
+            if bypass.ticket_id != ticket.id and (band is Band.INTERACTIVE or as_batch)
+        }
         taking = [
             room
             for room in rooms.values()
-            if room.id != kept and room.takes(ticket, as_batch=as_batch, now_ms=now_ms)
+            if room.id not in kept
+            and room.takes(ticket, as_batch=as_batch, now_ms=now_ms)
+            and not (as_batch and is_contested and room.asked_back)
         ]
         return min(taking, key=lambda room: (room.fill, room.id)).id if taking else None
 
@@ -121,11 +166,12 @@ def take_back(
     waiting: Iterable[Ticket],
     places: Iterable[Place],
     rooms: Mapping[str, WorkerRoom],
+    kept: Bypass,
     now_ms: int,
 ) -> list[Place]:
     """Places of batch that must be given back so that interactive requests which wait can be
     granted: such as have not sent a token, the newest first, as few as it takes. What was asked
-    back before counts as free already."""
+    back before counts as free already; `kept` says which worker is kept for whom."""
     held = sorted(places, key=lambda place: (-place.granted_ms, place.ticket.id))
     left = {name: copy(room) for name, room in rooms.items()}
     for place in held:
@@ -138,10 +184,11 @@ def take_back(
         plans = [
             plan
             for name in sorted(left)
-            if (plan := _plan(ticket, left[name], held, chosen, now_ms)) is not None
+            if (name != kept.worker or ticket.id == kept.ticket_id)
+            and (plan := _plan(ticket, left[name], held, chosen, now_ms)) is not None
         ]
         if not plans:
-            return chosen
+            continue
         fewest = min(plans, key=lambda plan: len(plan[1]))
         room, places_back = fewest
         for place in places_back:
@@ -158,7 +205,7 @@ def _plan(
     after, plan = copy(room), list[Place]()
     candidates = (
         place for place in held
-        if place.worker == room.id and _may_go(place) and place not in chosen
+        if place.worker == room.id and _may_go(place, now_ms) and place not in chosen
     )  # fmt: skip
     while not after.takes(ticket, as_batch=False, now_ms=now_ms):
         place = next(candidates, None)
@@ -169,11 +216,14 @@ def _plan(
     return room, plan
 
 
-def _may_go(place: Place) -> bool:
+def _may_go(place: Place, now_ms: int) -> bool:
+    """What would miss its deadline if it waited again may stay, and what is the floor's."""
     return (
         place.state in (PlaceState.GRANTED, PlaceState.HELD)
         and place.ticket.band is Band.BATCH
         and place.ticket.taken_back < TAKEN_BACK_MAX
+        and place.ticket.promote_ms > now_ms
+        and not place.is_floor
     )
 
 

@@ -39,6 +39,8 @@ TAKE_UP_MS = 1_000
 FLOOR_PERMILLE = 50
 GRANTED_AT_ONCE = 64
 """A step grants no more; who comes next goes on."""
+TOO_LONG_BY = 2
+"""A prediction may be too long by so much: who could be served in time is not refused."""
 REAPED_AT_ONCE = 64
 """A step lets no more go that have lapsed, the earliest first; who comes next goes on."""
 
@@ -80,7 +82,9 @@ class Pool:
         that must is, where its tenant has `max_queued` waiting, or its deadline cannot be met."""
         self._reap(now_ms)
         if ticket.id in self.places or ticket.id in self.waiting:
-            return self.renew(ticket.id, now_ms=now_ms)
+            # The reply tells of a grant whose message was lost: that is taken up.
+            again = self.take_up if ticket.id in self.places else self.renew
+            return again(ticket.id, now_ms=now_ms)
         self._wait(ticket, now_ms)
         is_done = self._dispatch(now_ms, asking=ticket.id)
         if ticket.id in self.places:
@@ -88,15 +92,14 @@ class Pool:
         queued = self._queued(ticket)
         if not is_done:
             return queued
-        others = sum(
-            each.ticket.tenant == ticket.tenant for each in self.waiting.values()
-        ) - 1  # fmt: skip
-        if others >= max_queued:
+        of_tenant = (each.ticket.tenant == ticket.tenant for each in self.waiting.values())
+        if (others := sum(of_tenant) - 1) >= max_queued:
             self._withdraw(ticket.id)
             return QueueFull(others)
-        if queued.wait_ms is not None and now_ms + queued.wait_ms > ticket.deadline_ms:
+        wait_ms = queued.wait_ms or 0
+        if now_ms + wait_ms // TOO_LONG_BY >= ticket.deadline_ms:
             self._withdraw(ticket.id)
-            return TooLong(queued.wait_ms)
+            return TooLong(wait_ms)
         self._take_back(now_ms)
         return queued
 
@@ -128,8 +131,10 @@ class Pool:
         """A grant has reached its gateway. Unknown where it came too late: enter again."""
         self._reap(now_ms)
         place = self.places.get(ticket_id)
-        if place is not None and place.state is PlaceState.GRANTED:
-            place.state, place.lapses_ms = PlaceState.HELD, now_ms + self.ttl_ms
+        if place is not None:
+            place.lapses_ms = now_ms + self.ttl_ms
+            if place.state is PlaceState.GRANTED:
+                place.state = PlaceState.HELD
         self._dispatch(now_ms)
         if place is None:
             return Unknown()
@@ -141,7 +146,8 @@ class Pool:
         self._reap(now_ms)
         place = self.places.get(ticket_id)
         if place is not None:
-            place.state = PlaceState.BEGAN
+            self._become(place, PlaceState.BEGAN)
+            place.lapses_ms = now_ms + self.ttl_ms
         self._dispatch(now_ms)
         return place is not None
 
@@ -201,6 +207,8 @@ class Pool:
             self.places[ticket.id] = Place(ticket, worker, state, now_ms, now_ms + self.ttl_ms)
             self.lines[ticket.order_band].resume(ticket)
             self._room(worker).add(ticket)
+        elif began:
+            self._become(self.places[ticket.id], PlaceState.BEGAN)
 
     def move(self, ticket_id: str, worker: str, *, now_ms: int) -> bool:
         """Its worker failed before a token came, and it is tried on this one, full or not. False
@@ -210,6 +218,9 @@ class Pool:
         if place is not None:
             self._room(place.worker).remove(place.ticket)
             self._room(worker).add(place.ticket)
+            if place.state is PlaceState.TAKEN_BACK:
+                self._room(place.worker).asked_back -= 1
+                self._room(worker).asked_back += 1
             place.worker = worker
         self._dispatch(now_ms)
         return place is not None
@@ -243,9 +254,10 @@ class Pool:
         if place is None or place.state not in states:
             self._dispatch(now_ms)
             return self._renewed(ticket_id, now_ms)
-        self._free(place, 0)
+        # First it waits, then its place is free: so its tenant was active all along.
         ticket = place.ticket if is_parked else place.ticket.came_back()
         self._wait(ticket, now_ms, is_parked=is_parked)
+        self._free(place, 0)
         self._dispatch(now_ms)
         return self._renewed(ticket_id, now_ms)
 
@@ -256,23 +268,29 @@ class Pool:
     def _wait(self, ticket: Ticket, now_ms: int, *, is_parked: bool = False) -> None:
         self.waiting[ticket.id] = Waiting(ticket, now_ms + self.ttl_ms, is_parked)
         if not is_parked:
-            self.lines[ticket.order_band].add(ticket)
+            self.lines[ticket.order_band].add(ticket, came_back=ticket.id in self.places)
 
     def _withdraw(self, ticket_id: str) -> None:
         waits = self.waiting.pop(ticket_id)
         if not waits.is_parked:
             self.lines[waits.ticket.order_band].remove(waits.ticket)
-        if self.order.bypass.ticket_id == ticket_id:
-            self.order.bypass.clear()
+        self.order.left(ticket_id)
+
+    def _become(self, place: Place, state: PlaceState) -> None:
+        room = self._room(place.worker)
+        room.asked_back += (state is PlaceState.TAKEN_BACK) - (place.state is PlaceState.TAKEN_BACK)
+        place.state = state
 
     def _free(self, place: Place, actual_cost: int) -> None:
+        if place.state is PlaceState.TAKEN_BACK:
+            self._room(place.worker).asked_back -= 1
         del self.places[place.ticket.id]
         self.lines[place.ticket.order_band].end(place.ticket, actual_cost)
         self._room(place.worker).remove(place.ticket)
 
     def _reap(self, now_ms: int) -> None:
         """What nobody renewed, and who has waited until the deadline. What ran is charged as it was
-        expected; what was never taken up is not."""
+        expected; what was never taken up, or was asked back, is not."""
         due = [(place.lapses_ms, name) for name, place in self.places.items()]
         due += [(waits.due_ms, name) for name, waits in self.waiting.items()]
         lapsed = sorted(each for each in due if each[0] <= now_ms)
@@ -281,7 +299,7 @@ class Pool:
                 self._withdraw(name)
             else:
                 place = self.places[name]
-                ran = place.state is not PlaceState.GRANTED
+                ran = place.state in (PlaceState.HELD, PlaceState.BEGAN)
                 self._free(place, place.ticket.cost if ran else 0)
         self.is_unfinished = len(lapsed) > REAPED_AT_ONCE
 
@@ -301,7 +319,9 @@ class Pool:
             else:
                 state, lapses_ms = PlaceState.GRANTED, now_ms + TAKE_UP_MS
                 self.messages.append(Message(ticket.gateway, ticket.id, worker, is_grant=True))
-            self.places[ticket.id] = Place(ticket, worker, state, now_ms, lapses_ms)
+            self.places[ticket.id] = Place(
+                ticket, worker, state, now_ms, lapses_ms, chosen.is_floor
+            )
             if granted == GRANTED_AT_ONCE:
                 self.is_unfinished = True
                 return False
@@ -310,9 +330,11 @@ class Pool:
         return True
 
     def _take_back(self, now_ms: int) -> None:
-        waiting = self.lines[Band.INTERACTIVE].heads()
-        for place in take_back(waiting, self.places.values(), self.rooms, now_ms):
-            place.state, place.lapses_ms = PlaceState.TAKEN_BACK, now_ms + self.ttl_ms
+        waiting = self.lines[Band.INTERACTIVE].candidates()
+        kept = self.order.bypass[Band.INTERACTIVE]
+        for place in take_back(waiting, self.places.values(), self.rooms, kept, now_ms):
+            # It lapses when it would have: whoever holds it may be dead.
+            self._become(place, PlaceState.TAKEN_BACK)
             self.messages.append(
                 Message(place.ticket.gateway, place.ticket.id, place.worker, is_grant=False)
             )

@@ -79,6 +79,8 @@ class Place:
     granted_ms: int
     lapses_ms: int
     """Nobody renewed it by then: it is free."""
+    is_floor: bool = False
+    """Batch that was granted as the floor's share: no interactive request has it taken back."""
 
 
 @dataclass(frozen=True)
