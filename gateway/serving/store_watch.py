@@ -141,7 +141,7 @@ class StoreWatch:
                 await self._look_for_it()
                 continue
             await asyncio.sleep(REGULAR_PING_S)
-            await self.lives()
+            await self._regular_ping()
 
     @property
     def _is_just_gone(self) -> bool:
@@ -186,6 +186,23 @@ class StoreWatch:
             else:
                 self._answered()
                 return
+
+    async def _regular_ping(self) -> None:
+        """A call as any other: that it alone comes late is a doubt, and no loss."""
+
+        async def call() -> None:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._ping()
+            except TimeoutError:
+                raise LedgerUnavailable(TimeoutError) from None
+
+        try:
+            await self.ask(call)
+        except LedgerUnavailable:
+            await self.lives()
+        except Exception as error:  # noqa: BLE001 - as in `_judged`
+            log_failure(_log, error, "the store of leases could not be pinged")
 
     async def _look_for_it(self) -> None:
         try:

@@ -194,6 +194,26 @@ async def test_an_idle_store_is_pinged() -> None:
     assert store.calls == 0
 
 
+async def test_a_ping_of_an_idle_store_that_comes_late_is_only_a_doubt() -> None:
+    """Within the time-out is in time, also where nothing else is asked: a store that is far away, or
+    stood still for a moment, is not lost by its regular ping alone. Judged where this process was
+    not itself held up."""
+    for _ in range(20):
+        store = Store()
+        store.delay_s = 0.07
+        seen, gap_s, looked_at = {store.state}, 0.0, time.monotonic()
+        async with store.watched():
+            while store.pings < 8 and StoreState.AWAY not in seen:
+                await asyncio.sleep(0.001)
+                seen.add(store.state)
+                gap_s, looked_at = max(gap_s, time.monotonic() - looked_at), time.monotonic()
+        if gap_s < 0.02:
+            break
+    else:
+        pytest.fail("this process was held up in every round")
+    assert seen == {StoreState.OPEN, StoreState.SUSPECT}
+
+
 async def test_a_busy_store_is_pinged_too() -> None:
     """Its pulse goes on, so that a loss of what it acknowledged is seen; it decides meanwhile."""
     store = Store()
