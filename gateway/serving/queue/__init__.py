@@ -1,0 +1,1 @@
+"""The waiting room of a gateway: a place on a worker before anything is sent, for all who ask."""

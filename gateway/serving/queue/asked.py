@@ -1,0 +1,101 @@
+"""What a request asks of its pool's queue, taken from the tenant's limits and the request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.domain.queue.fairness import weighted_tokens
+from gateway.domain.queue.tickets import Band
+from gateway.domain.tenant import RequestClass
+from gateway.errors import InvalidRequest
+from gateway.serving.asking import Asking
+from gateway.serving.authenticate import request_class
+from gateway.serving.estimate import Estimate
+
+MAX_WAIT_HEADER = b"x-weir-max-wait-ms"
+_DIGITS_MAX = 15
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """What an operator configures of waiting. Durations in ms unless named otherwise."""
+
+    batch_wait_ms: int = 600_000
+    """Batch waits for so long; tenants' own `max_wait_ms` are for interactive."""
+    promote_permille: int = 750
+    """Batch that has waited for this share of what it would wait goes before other batch."""
+    renew_ms: int = 500
+    """While something waits, or could be taken back."""
+    renew_began_ms: int = 2_000
+    """Of what is sending tokens. A place that nobody renews lapses after the store's `ttl_ms`."""
+    looks_per_s: int = 50
+    """At tenants' limits for parked requests, over all tenants of this gateway."""
+    look_again_ms: int = 500
+    """Between two looks at one tenant that nothing else asked for."""
+
+
+@dataclass(frozen=True)
+class PlaceAsked:
+    """One request as the queue of its pool sees it."""
+
+    id: str
+    pool: str
+    """The model."""
+    tenant: str
+    band: Band
+    sequences: int
+    need_tokens: int
+    """KV tokens that it is expected to come to hold: prompts and output of all sequences."""
+    cost: int
+    """Weighted tokens that it is expected to cost (`fairness.weighted_tokens`)."""
+    weight: int
+    max_queued: int
+    """Of the tenant's requests may wait, this one not counted. 0: it does not wait."""
+    wait_ms: int
+    """It waits for no longer."""
+    promote_after_ms: int
+
+
+def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> PlaceAsked:
+    """What an estimated request asks. Where tenant and key both limit, the narrower holds.
+
+    Raises InvalidRequest where `x-weir-max-wait-ms` is no number.
+    """
+    caller, request = asking.caller, asking.request
+    asked = request_class(caller, asked_batch=request.asked_batch)
+    is_batch = asked is RequestClass.BATCH
+    limits = (caller.tenant.limits, caller.key.limits)
+    wait_ms = settings.batch_wait_ms if is_batch else min(each.max_wait_ms for each in limits)
+    shorter_ms = max_wait_ms(asking.arrival.headers)
+    if shorter_ms is not None:
+        wait_ms = min(wait_ms, shorter_ms)
+    return PlaceAsked(
+        id=asking.arrival.request_id.hex,
+        pool=asking.model.id,
+        tenant=caller.tenant.id,
+        band=Band.BATCH if is_batch else Band.INTERACTIVE,
+        sequences=request.sequences,
+        need_tokens=needs.tokens,
+        cost=max(
+            1,
+            weighted_tokens(
+                uncached_prompt_tokens=needs.prompt_tokens, output_tokens=needs.output_tokens
+            ),
+        ),
+        weight=caller.tenant.limits.weight,
+        max_queued=min(each.max_queued for each in limits),
+        wait_ms=wait_ms,
+        promote_after_ms=wait_ms * settings.promote_permille // 1000,
+    )
+
+
+def max_wait_ms(headers: Mapping[bytes, bytes]) -> int | None:
+    """What `x-weir-max-wait-ms` says, None where it is not sent. Raises InvalidRequest."""
+    value = headers.get(MAX_WAIT_HEADER)
+    if value is None:
+        return None
+    digits = value.strip()
+    if not digits.isdigit() or len(digits) > _DIGITS_MAX:
+        raise InvalidRequest(
+            "x-weir-max-wait-ms must be a number of milliseconds", param="x-weir-max-wait-ms"
+        )
+    return int(digits)

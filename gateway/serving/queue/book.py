@@ -1,0 +1,84 @@
+"""All requests of this gateway that wait for a place or hold one, and how many those are."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from gateway.domain.queue.tickets import Band
+from gateway.serving.queue.entry import Entry, State
+from gateway.telemetry import queue as metrics
+
+_GAUGES = {State.WAITING: metrics.WAITING, State.PARKED: metrics.PARKED}
+
+
+class Book:
+    """By request id. The only place that changes an entry's state."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._waiting: Counter[tuple[str, str]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._entries.values()))
+
+    def get(self, request_id: str) -> Entry | None:
+        """The entry of a request that is still here."""
+        return self._entries.get(request_id)
+
+    def add(self, entry: Entry) -> None:
+        """It asks."""
+        self._entries[entry.asked.id] = entry
+
+    def move(self, entry: Entry, state: State) -> None:
+        """It is so far now."""
+        if entry.state is State.GONE or state is entry.state:
+            return
+        self._count(entry, -1)
+        entry.state = state
+        self._count(entry, 1)
+        if state is State.GONE:
+            self._entries.pop(entry.asked.id, None)
+
+    def waiting_of(self, pool: str, tenant: str) -> int:
+        """Requests of the tenant that wait here, parked ones included."""
+        return self._waiting[pool, tenant]
+
+    def first_wait_ms(self, pool: str, tenant: str) -> int | None:
+        """The shortest wait that is predicted for a request of the tenant that waits here."""
+        waits = [
+            entry.standing.wait_ms
+            for entry in self
+            if entry.is_waiting
+            and (entry.asked.pool, entry.asked.tenant) == (pool, tenant)
+            and entry.standing is not None
+            and entry.standing.wait_ms is not None
+        ]
+        return min(waits, default=None)
+
+    def stop_interactive(self, error: Callable[[], Exception]) -> None:
+        """Interactive requests that wait do so no longer, each told an error of its own."""
+        for entry in self:
+            if entry.is_waiting and entry.asked.band is Band.INTERACTIVE:
+                entry.stop(error())
+
+    def stop_all(self, error: Callable[[], Exception]) -> None:
+        """Whoever has no place yet waits for none any more."""
+        for entry in self:
+            if entry.state is not State.HELD:
+                entry.stop(error())
+
+    def _count(self, entry: Entry, by: int) -> None:
+        if not entry.is_waiting:
+            return
+        asked = entry.asked
+        label = asked.band.name.lower()
+        gauge = _GAUGES[entry.state]
+        gauge.labels(request_class=label).inc(by)
+        if entry.state is State.WAITING:
+            metrics.WAITING_TOKENS.labels(request_class=label).inc(by * asked.need_tokens)
+        key = asked.pool, asked.tenant
+        self._waiting[key] += by
+        if not self._waiting[key]:
+            del self._waiting[key]

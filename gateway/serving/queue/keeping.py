@@ -1,0 +1,230 @@
+"""What keeps tickets and places alive: renewals, messages, and telling a store what it forgot.
+
+- *Renewals*: one call a pool with all ids, each 500 ms for what waits or may be taken back, each
+  2 s for what sends tokens. They tell again what a lost message told.
+- *A store that is back*, or came back empty: first it is told what runs here, so that nobody is
+  granted what is in use; then those who wait enter again, in the order of their deadlines.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+
+from gateway.domain.queue.tickets import (
+    Answer,
+    Band,
+    Granted,
+    Message,
+    Parked,
+    Queued,
+    TakenBack,
+)
+from gateway.serving.ports import Clock, LedgerUnavailable
+from gateway.serving.queue.asked import QueueSettings
+from gateway.serving.queue.entry import Entry, State
+from gateway.serving.queue.waiting import Waiting
+from gateway.telemetry import queue as metrics
+from gateway.telemetry.logs import log_failure
+
+TICK_S = 0.1
+IDS_MAX = 256
+"""In one call."""
+_log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """The loops of one gateway's waiting room."""
+
+    def __init__(self, waiting: Waiting, clock: Clock, settings: QueueSettings) -> None:
+        self._waiting = waiting
+        self._store = waiting.store
+        self._book = waiting.book
+        self._clock = clock
+        self._settings = settings
+        self._renewed_us = 0
+        self._renewed_began_us = 0
+
+    async def keep(self) -> None:
+        """Renew, and see the store go and come back; for ever."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            if not self._store.is_open:
+                self._store.lost()
+            elif not self._store.ready.is_set():
+                await self._returned()
+            else:
+                await self._renew_due()
+
+    async def listen(self) -> None:
+        """Hear what this gateway is told; for ever."""
+        async for message in self._store.queue.messages():
+            self.hear(message)
+
+    def hear(self, message: Message) -> None:
+        """Tell the request. One that is not here any more has left, or is about to."""
+        entry = self._book.get(message.ticket_id)
+        if entry is None:
+            return
+        answer = Granted(message.worker) if message.is_grant else TakenBack()
+        if entry.state is not State.HELD:
+            entry.tell(answer, "message")
+        elif not message.is_grant:
+            self._asked_back(entry)
+
+    async def renew(self, *, began_too: bool = True) -> None:
+        """Tell the store that all of these live, and hear how they stand."""
+        due = [
+            entry
+            for entry in self._book
+            if not entry.is_busy and (began_too or not _is_settled_in(entry))
+        ]
+        for pool, entries in _portions(due):
+            with suppress(LedgerUnavailable):
+                await self._renew(pool, entries)
+
+    async def _renew(self, pool: str, entries: list[Entry]) -> None:
+        ids, steps = [entry.asked.id for entry in entries], [entry.steps for entry in entries]
+        answers = await self._store.ask(lambda: self._store.queue.renew(pool, ids))
+        for entry, answer, step in zip(entries, answers, steps, strict=True):
+            # What it asked for itself meanwhile is newer.
+            if entry.state is not State.GONE and entry.steps == step:
+                self._heard(entry, answer)
+
+    async def _renew_due(self) -> None:
+        now_us = self._clock.monotonic_us()
+        if now_us - self._renewed_us < self._settings.renew_ms * 1000:
+            return
+        began_too = now_us - self._renewed_began_us >= self._settings.renew_began_ms * 1000
+        self._renewed_us = now_us
+        if began_too:
+            self._renewed_began_us = now_us
+        with suppress(LedgerUnavailable):
+            await self._waiting.send_owed(now_us)
+        await self.renew(began_too=began_too)
+
+    def _heard(self, entry: Entry, answer: Answer) -> None:
+        if entry.is_waiting:
+            if isinstance(answer, Queued | Parked):
+                self._book.move(
+                    entry, State.PARKED if isinstance(answer, Parked) else State.WAITING
+                )
+            entry.tell(answer, "renewal")
+        elif entry.state is State.HELD:
+            if isinstance(answer, TakenBack):
+                self._asked_back(entry)
+            elif not isinstance(answer, Granted):
+                self._waiting.keep(self._forgotten(entry))
+            if entry.untold:
+                self.tell_began(entry)
+
+    def may_be_taken_back(self, entry: Entry) -> bool:
+        """Whether the store may ask its place back until it is told that it began."""
+        return entry.asked.band is Band.BATCH
+
+    def _asked_back(self, entry: Entry) -> None:
+        if entry.began:
+            entry.untold = True
+            self.tell_began(entry)
+        else:
+            entry.take_back()
+
+    def tell_began(self, entry: Entry) -> None:
+        """Let the store know, soon, that its first token came."""
+        self._waiting.keep(self._tell_began(entry))
+
+    async def _tell_began(self, entry: Entry) -> None:
+        await entry.quiet()
+        if entry.state is not State.HELD:
+            return
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self._store.queue
+        with suppress(LedgerUnavailable):
+            await entry.occupy(self._store.ask(lambda: queue.began(pool, request_id)))
+            entry.untold = False
+
+    async def move(self, entry: Entry, worker: str) -> None:
+        """It is tried on this worker now."""
+        entry.worker = worker
+        await entry.quiet()
+        if entry.state is not State.HELD or entry.worker != worker:
+            return
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self._store.queue
+        if not entry.in_store or not self._store.ready.is_set():
+            await self._forgotten(entry)
+            return
+        with suppress(LedgerUnavailable):
+            if not await entry.occupy(
+                self._store.ask(lambda: queue.move(pool, request_id, worker))
+            ):
+                await self._forgotten(entry)
+
+    async def _forgotten(self, entry: Entry) -> None:
+        """The store does not know that it runs: it is told."""
+        await entry.quiet()
+        if entry.state is State.HELD and self._store.ready.is_set():
+            with suppress(LedgerUnavailable):
+                await self._resume(entry.asked.pool, [entry])
+
+    async def _resume(self, pool: str, entries: list[Entry]) -> None:
+        told = [
+            (entry, run)
+            for entry in entries
+            if entry.state is State.HELD and not entry.is_busy and (run := entry.run()) is not None
+        ]
+        if not told:
+            return
+        runs = [run for _, run in told]
+        call = asyncio.ensure_future(self._store.ask(lambda: self._store.queue.resume(pool, runs)))
+        for entry, _ in told:
+            entry.in_store = True
+            entry.occupy(call)
+        metrics.REENTERED.labels(what="place").inc(len(told))
+        await asyncio.shield(call)
+
+    async def _returned(self) -> None:
+        """The store answers again: it is told what runs, then who waits."""
+        try:
+            await self._waiting.send_owed(self._clock.monotonic_us())
+            for pool, entries in _portions(self._book):
+                await self._resume(pool, entries)
+        except LedgerUnavailable:
+            if not self._store.is_open:
+                return
+        self._store.ready.set()
+        for entry in sorted((e for e in self._book if e.is_waiting), key=lambda e: e.order):
+            try:
+                await self._enter_again(entry)
+            except LedgerUnavailable:
+                return
+
+    async def _enter_again(self, entry: Entry) -> None:
+        await entry.quiet()
+        if entry.is_waiting and entry.stopped is None:
+            metrics.REENTERED.labels(what="ticket").inc()
+            entry.tell(await self._waiting.enter(entry), "renewal")
+
+
+async def forever(name: str, loop: Callable[[], Awaitable[None]]) -> None:
+    """Run a loop for ever: a bug in one pass ends neither it nor any other."""
+    while True:
+        try:
+            await loop()
+        except Exception as error:  # noqa: BLE001 - logged; it goes on
+            log_failure(_log, error, "%s failed", name)
+        await asyncio.sleep(TICK_S)
+
+
+def _is_settled_in(entry: Entry) -> bool:
+    """Whether nothing can come to it but its end."""
+    return entry.state is State.HELD and (entry.began or entry.asked.band is Band.INTERACTIVE)
+
+
+def _portions(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
+    """By pool, and no more in one than a call takes."""
+    by_pool: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_pool[entry.asked.pool].append(entry)
+    for pool, of_pool in by_pool.items():
+        for start in range(0, len(of_pool), IDS_MAX):
+            yield pool, of_pool[start : start + IDS_MAX]

@@ -1,0 +1,175 @@
+"""THE WAITING ROOM: a place of the pool, then the tenant's scopes, before anything is sent.
+
+```
+        ┌─────────────── taken back before a token ◄──────────────┐
+        ▼                                                         │
+ ask ──► wait ──► place ──► scopes ──► admitted: route, stream, record, settle, end
+  │       │         ▲          │
+  ▼       ▼         │          ▼ no room for now (429), and it may wait
+ refused at once,   └────── parked ──► its deadline: the limit's own 429
+ or at its deadline
+```
+Nothing is sent to the client while it waits. Whoever is cancelled or leaves, at any await, leaves
+nothing behind.
+"""
+
+import asyncio
+from typing import TypeVar
+
+from gateway.errors import LimitReached
+from gateway.serving.ports import ClientConnection, ClientGone, Clock
+from gateway.serving.queue import refusals
+from gateway.serving.queue.asked import PlaceAsked, QueueSettings
+from gateway.serving.queue.book import Book
+from gateway.serving.queue.entry import Entry
+from gateway.serving.queue.held import HeldPlace
+from gateway.serving.queue.keeping import Keeper, forever
+from gateway.serving.queue.parking import Lots
+from gateway.serving.queue.refusals import WaitTooLong
+from gateway.serving.queue.scopes import Scopes
+from gateway.serving.queue.store import QueueStore, Watch
+from gateway.serving.queue.waiting import Waiting
+from gateway.serving.queue_ports import PoolQueue
+from gateway.telemetry import queue as metrics
+
+Admitted = TypeVar("Admitted")
+
+
+class Places:
+    """The waiting room of one gateway. `watch` says whether the store answers."""
+
+    def __init__(
+        self,
+        queue: PoolQueue,
+        watch: Watch,
+        clock: Clock,
+        settings: QueueSettings | None = None,
+    ) -> None:
+        self.settings = settings or QueueSettings()
+        self._clock = clock
+        self._book = Book()
+        self._store = QueueStore(queue, watch, self._book)
+        self._waiting = Waiting(self._store, self._book)
+        self._keeper = Keeper(self._waiting, clock, self.settings)
+        self._lots = Lots(self._store, clock, self.settings)
+        self._stopping = False
+
+    @property
+    def count(self) -> int:
+        """Requests that wait here or hold a place."""
+        return len(self._book)
+
+    @property
+    def parked(self) -> int:
+        """Requests that wait for their tenant's limits."""
+        return len(self._lots)
+
+    async def run(self) -> None:
+        """All that goes on behind the requests; for ever. Ends by cancellation."""
+        await asyncio.gather(
+            forever("the renewal of tickets", self._keeper.keep),
+            forever("what a gateway is told of its tickets", self._keeper.listen),
+            forever("a look at limits", self._lots.run),
+        )
+
+    async def place(
+        self, asked: PlaceAsked, connection: ClientConnection | None = None
+    ) -> HeldPlace:
+        """A place on a worker; waits for it. Where the store is away an interactive request has
+        one at once, on no worker: only what the ledger lets run then may run.
+
+        Raises LimitReached of type `queue` (429) where its tenant has too many waiting, WaitTooLong
+        (503) where there is no place in time, Overloaded(admission_unavailable) where the store
+        does not tell, ClientGone where the client left. Then, and when cancelled, nothing is held.
+        """
+        now_us = self._clock.monotonic_us()
+        entry = Entry(asked, self._clock, now_us, now_us + asked.wait_ms * 1000)
+        if self._stopping:
+            entry.stop(refusals.shutting_down())
+        if connection is not None:
+            connection.on_leave(lambda: entry.stop(ClientGone()))
+        try:
+            entry.check()
+            self._book.add(entry)
+            await self._waiting.get_place(entry)
+        except BaseException as error:
+            self._gave_up(entry, error)
+            raise
+        return HeldPlace(entry, self._waiting, self._keeper)
+
+    async def admit(
+        self,
+        asked: PlaceAsked,
+        scopes: Scopes[Admitted],
+        connection: ClientConnection | None = None,
+    ) -> tuple[HeldPlace, Admitted]:
+        """A place and the tenant's scopes. Where these have no room for now the place goes back and
+        the request is parked, until its deadline.
+
+        Raises what `place` and `scopes.admit` raise; then nothing is held. A request that may not
+        wait, and whose own limits have no room, is told of these also where there is no place.
+        """
+        try:
+            place = await self.place(asked, connection)
+        except WaitTooLong:
+            refused = None if asked.max_queued else await scopes.refusal()
+            if refused is not None:
+                raise refused from None
+            raise
+        try:
+            while True:
+                try:
+                    admitted = await scopes.admit()
+                except LimitReached as refused:
+                    await self._park(place, scopes, refused)
+                else:
+                    self._lots.remove(place.entry, admitted=True)
+                    return place, admitted
+        except BaseException as error:
+            self._lots.remove(place.entry, admitted=False)
+            self._gave_up(place.entry, error)
+            raise
+
+    def settled(self, tenant: str) -> None:
+        """This gateway has settled a lease of this tenant: its parked requests may have room."""
+        self._lots.settled(tenant)
+
+    def stop_all(self) -> None:
+        """The gateway goes down: whoever waits is told so, now or on asking; who has a place keeps
+        it."""
+        self._stopping = True
+        self._book.stop_all(refusals.shutting_down)
+
+    async def until_told(self) -> None:
+        """Return when the store has heard of all that ended here, or did not answer."""
+        await self._waiting.until_told()
+
+    async def _park(
+        self, place: HeldPlace, scopes: Scopes[Admitted], refused: LimitReached
+    ) -> None:
+        """Return when it has a place again. Raises the refusal where it may not wait for that."""
+        entry, asked = place.entry, place.entry.asked
+        if not asked.max_queued or not _in_time(entry, refused):
+            raise refused
+        waiting = self._book.waiting_of(asked.pool, asked.tenant)
+        if waiting >= asked.max_queued:
+            first_ms = refused.retry_after_ms
+            raise refusals.queue_full(waiting, asked.max_queued, first_ms)
+        entry.refused, entry.refused_us = refused, self._clock.monotonic_us()
+        self._lots.add(entry, scopes, refused)
+        await self._waiting.park(entry)
+
+    def _gave_up(self, entry: Entry, error: BaseException) -> None:
+        self._waiting.depart(entry, None)
+        reason = refusals.reason_of(error)
+        if reason is not None:
+            label = entry.asked.band.name.lower()
+            metrics.REFUSALS.labels(request_class=label, reason=reason).inc()
+
+
+def _in_time(entry: Entry, refused: LimitReached) -> bool:
+    """Whether its limits can have room before its deadline: of what counts by the minute, when
+    enough has aged, unless a refund of tokens comes first; of sequences nobody knows."""
+    if refused.type == "requests":
+        return (refused.retry_after_ms or 0) < entry.left_ms
+    return entry.left_ms > 0

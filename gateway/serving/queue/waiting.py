@@ -1,0 +1,233 @@
+"""From asking for a place to having one, and to its end: one request's way through the store.
+
+Only the coroutine that serves the request takes its steps; messages and renewals merely tell it
+what they heard (`Entry.tell`). Whatever ends the wait (the client, the deadline, a cancellation at
+any await) ends in `depart`, once, and that goes on by itself until the store has heard it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.domain.queue.tickets import (
+    Answer,
+    Band,
+    Granted,
+    Parked,
+    QueueFull,
+    TakenBack,
+    TooLong,
+    Unknown,
+)
+from gateway.errors import WeirError
+from gateway.serving.ports import LedgerUnavailable
+from gateway.serving.queue import refusals
+from gateway.serving.queue.book import Book
+from gateway.serving.queue.entry import Entry, News, State
+from gateway.serving.queue.store import QueueStore
+from gateway.telemetry import queue as metrics
+
+READY_S = 0.1
+"""A request is decided within this time; so long it waits for a store that is just coming back."""
+TAKEN_BACK_WAIT_MS = 30_000
+"""What was taken back waits for at least so long, whatever it has waited before: it was us."""
+OWED_MS = 60_000
+"""A leave that the store did not hear is told again for so long; by then it has lapsed."""
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A leave that the store has not heard."""
+
+    pool: str
+    request_id: str
+    actual_cost: int | None
+    until_us: int
+
+
+class Waiting:
+    """The steps of all requests of one gateway."""
+
+    def __init__(self, store: QueueStore, book: Book) -> None:
+        self.store = store
+        self.book = book
+        self.owed: list[Owed] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def get_place(self, entry: Entry) -> None:
+        """Return once it has a place or, where the store is away, may run without: what the ledger
+        lets run then needs none. Batch waits for the store. Raises what `Places.place` does."""
+        answer: Answer | None = None
+        if await self.store.until_ready(READY_S):
+            with suppress(LedgerUnavailable):
+                answer = await self.enter(entry)
+        if isinstance(answer, Granted) and entry.entered == 1:
+            entry.check()
+            self._hold(entry, answer.worker, "reply")
+        elif answer is None and entry.asked.band is Band.INTERACTIVE:
+            if self.store.is_open:
+                raise refusals.store_away()
+            entry.check()
+            self._hold(entry, None, "none")
+        elif answer is None and not entry.asked.max_queued:
+            raise refusals.store_away()
+        else:
+            await self._until_held(entry, answer)
+
+    async def enter(self, entry: Entry) -> Answer:
+        """Take it in, for what is left of its wait. Raises LedgerUnavailable."""
+        entry.in_store = True
+        entry.entered += 1
+        asked, queue = entry.asked, self.store.queue
+
+        def call() -> Coroutine[Any, Any, Answer]:
+            return queue.enter(asked.pool, entry.wish(), max_queued=asked.max_queued)
+
+        return await entry.step(lambda: self.store.ask(call))
+
+    async def give_back(self, entry: Entry) -> None:
+        """The place that was taken back is free; return once it has another. Raises what
+        `Places.place` does."""
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
+        entry.wait_again()
+        entry.times_taken_back += 1
+        now_us = entry.clock.monotonic_us()
+        entry.deadline_us = max(entry.deadline_us, now_us + TAKEN_BACK_WAIT_MS * 1000)
+        self.book.move(entry, State.WAITING)
+        metrics.TAKEN_BACK.labels(result="given_back").inc()
+        answer = await self._step(entry, lambda: queue.give_back(pool, request_id))
+        await self._until_held(entry, answer)
+
+    async def park(self, entry: Entry) -> None:
+        """Its place is free, and it waits for its tenant's limits; return once it has one again.
+        Raises its refusal at its deadline, and what `Places.place` does."""
+        entry.wait_again()
+        self.book.move(entry, State.PARKED)
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
+        answer = await self._step(entry, lambda: queue.park(pool, request_id))
+        await self._until_held(entry, answer)
+
+    def depart(self, entry: Entry, actual_cost: int | None) -> None:
+        """It ends, at this cost in weighted tokens; None: it never ran. The first time counts."""
+        if entry.state is State.GONE:
+            return
+        self.book.move(entry, State.GONE)
+        if entry.in_store:
+            entry.departure = self.keep(self._leave(entry, actual_cost))
+
+    def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that goes on by itself."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def until_told(self) -> None:
+        """Return when the store has heard of all that ended, or did not answer."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def send_owed(self, now_us: int) -> None:
+        """Tell again what the store has not heard. Raises LedgerUnavailable."""
+        self.owed = [leave for leave in self.owed if leave.until_us > now_us]
+        while self.owed:
+            leave = self.owed[0]
+            await self._tell_leave(leave)
+            self.owed.remove(leave)
+
+    async def _until_held(self, entry: Entry, answer: Answer | None) -> None:
+        """Take the step that each answer asks for, until a place is had. None: nothing is known."""
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
+        told_by = "reply"
+        while True:
+            entry.check()
+            match answer:
+                case Granted():
+                    taken = await self._step(entry, lambda: queue.take_up(pool, request_id))
+                    if isinstance(taken, Granted):
+                        entry.check()
+                        self._hold(entry, taken.worker, told_by)
+                        return
+                    answer = taken
+                case TakenBack():
+                    entry.times_taken_back += 1
+                    answer = await self._step(entry, lambda: queue.give_back(pool, request_id))
+                    metrics.TAKEN_BACK.labels(result="given_back").inc()
+                case Unknown():
+                    if not entry.left_ms:
+                        raise self._over(entry)
+                    metrics.REENTERED.labels(what="ticket").inc()
+                    answer = await self._again(entry)
+                case QueueFull():
+                    entry.in_store = False
+                    raise self._full(entry, answer)
+                case TooLong():
+                    entry.in_store = False
+                    raise refusals.too_long(answer.wait_ms, entry.left_ms)
+                case _:
+                    state = State.PARKED if isinstance(answer, Parked) else State.WAITING
+                    if answer is not None or entry.state is State.ASKING:
+                        self.book.move(entry, state)
+                    if answer is not None:
+                        entry.tell(answer, told_by)
+                    news = await self._news(entry)
+                    answer, told_by = news.answer, news.told_by
+
+    async def _news(self, entry: Entry) -> News:
+        try:
+            return await entry.news()
+        except TimeoutError:
+            raise self._over(entry) from None
+
+    async def _step(self, entry: Entry, call: Callable[[], Awaitable[Answer]]) -> Answer | None:
+        """The answer; None where the store does not give one: a renewal will tell."""
+        try:
+            return await entry.step(lambda: self.store.ask(call))
+        except LedgerUnavailable:
+            return None
+
+    async def _again(self, entry: Entry) -> Answer | None:
+        if not self.store.ready.is_set():
+            return None
+        with suppress(LedgerUnavailable):
+            return await self.enter(entry)
+        return None
+
+    def _hold(self, entry: Entry, worker: str | None, told_by: str) -> None:
+        entry.worker = worker
+        entry.waited_us += entry.clock.monotonic_us() - entry.wait_since_us
+        self.book.move(entry, State.HELD)
+        label = entry.asked.band.name.lower()
+        metrics.WAIT_SECONDS.labels(request_class=label).observe(entry.waited_us / 1e6)
+        metrics.GRANTS.labels(request_class=label, told_by=told_by).inc()
+
+    def _over(self, entry: Entry) -> WeirError:
+        if entry.state is State.PARKED and entry.refused is not None:
+            since_us = entry.clock.monotonic_us() - entry.refused_us
+            return refusals.aged(entry.refused, since_us // 1000)
+        waited_us = entry.clock.monotonic_us() - entry.since_us
+        predicted = None if entry.standing is None else entry.standing.wait_ms
+        return refusals.wait_over(waited_us // 1000, predicted)
+
+    def _full(self, entry: Entry, answer: QueueFull) -> WeirError:
+        asked = entry.asked
+        if not asked.max_queued:
+            return refusals.no_place_now()
+        first_ms = self.book.first_wait_ms(asked.pool, asked.tenant)
+        return refusals.queue_full(answer.waiting, asked.max_queued, first_ms)
+
+    async def _leave(self, entry: Entry, actual_cost: int | None) -> None:
+        await entry.quiet()
+        until_us = entry.clock.monotonic_us() + OWED_MS * 1000
+        leave = Owed(entry.asked.pool, entry.asked.id, actual_cost, until_us)
+        try:
+            await self._tell_leave(leave)
+        except LedgerUnavailable:
+            self.owed.append(leave)
+
+    async def _tell_leave(self, leave: Owed) -> None:
+        pool, request_id, cost = leave.pool, leave.request_id, leave.actual_cost
+        queue = self.store.queue
+        await self.store.ask(lambda: queue.leave(pool, request_id, actual_cost=cost))
