@@ -256,7 +256,8 @@ class Pool:
             return self._renewed(ticket_id, now_ms)
         # First it waits, then its place is free: so its tenant was active all along.
         ticket = place.ticket if is_parked else place.ticket.came_back()
-        self._wait(ticket, now_ms, is_parked=is_parked)
+        if ticket.deadline_ms > now_ms:
+            self._wait(ticket, now_ms, is_parked=is_parked)
         self._free(place, 0)
         self._dispatch(now_ms)
         return self._renewed(ticket_id, now_ms)
