@@ -21,6 +21,8 @@ from gateway.serving.queue.store import QueueStore
 
 COMPUTED = frozenset({"tokens", "requests"})
 """Kinds of limits whose `retry-after` is when there will be room; of others nobody knows."""
+_LATE_US = 2_000
+"""A look just before there is room would be for nothing, and two clocks do not run alike."""
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Lots:
         pool, tenant, now_us = entry.asked.pool, entry.asked.tenant, self._clock.monotonic_us()
         after_us = self._again_us
         if refused.type in COMPUTED and refused.retry_after_ms is not None:
-            after_us = refused.retry_after_ms * 1000
+            after_us = refused.retry_after_ms * 1000 + _LATE_US
         lot = self._lots.setdefault((pool, tenant), Lot(pool, tenant, now_us + after_us))
         lot.parked[entry] = sight
         lot.due_us = min(lot.due_us, now_us + after_us)

@@ -41,7 +41,7 @@ def queue_full(waiting: int, max_queued: int, retry_after_ms: int | None) -> Lim
     return LimitReached(
         f"the limit of the tenant is {max_queued} requests that wait: {waiting} do",
         kind="queue",
-        retry_after_ms=bounded(RETRY_MS if retry_after_ms is None else retry_after_ms),
+        retry_after_ms=bounded(max(RETRY_MS, retry_after_ms or 0)),
     )
 
 
@@ -68,7 +68,7 @@ def wait_over(waited_ms: int, wait_ms: int | None) -> WaitTooLong:
         f"all workers of this model are busy: no place within {waited_ms} ms",
         reason="wait_over",
         wait_ms=wait_ms,
-        retry_after_ms=RETRY_MS if wait_ms is None else wait_ms,
+        retry_after_ms=max(RETRY_MS, wait_ms or 0),
     )
 
 

@@ -165,6 +165,8 @@ class Waiting:
                     raise self._full(entry, answer)
                 case TooLong():
                     entry.in_store = False
+                    if not entry.left_ms:
+                        raise self._over(entry)
                     raise refusals.too_long(answer.wait_ms, entry.left_ms)
                 case _:
                     state = State.PARKED if isinstance(answer, Parked) else State.WAITING
