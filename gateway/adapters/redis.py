@@ -221,7 +221,7 @@ def connect_redis(url: str, *, timeout_ms: int, guard: Guard | None = None) -> R
     is_sentinel = address.kind is Kind.SENTINEL
     host, port = ("", 0) if address.path else address.nodes[0]
     pipe = Pipe(
-        _ask_sentinels(address, timeout_s)
+        ask_sentinels(address, timeout_s)
         if is_sentinel
         else _always(Place(host, port, address.path)),
         address.login,
@@ -270,7 +270,7 @@ def _always(place: Place) -> Callable[[], Awaitable[Place]]:
     return find
 
 
-def _ask_sentinels(address: Address, timeout_s: float) -> Callable[[], Awaitable[Place]]:
+def ask_sentinels(address: Address, timeout_s: float) -> Callable[[], Awaitable[Place]]:
     """The primary as the first Sentinel that answers names it."""
 
     async def find() -> Place:

@@ -1,0 +1,151 @@
+-- What has lapsed is let go, and whoever then has room is granted (domain/queue/pool.Pool).
+local function reap()
+  local due = call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, REAPED_AT_ONCE + 1)
+  unfinished = #due > REAPED_AT_ONCE and 1 or 0
+  for at = 1, math.min(#due, REAPED_AT_ONCE) do
+    local ticket = load_ticket(due[at])
+    if ticket[K_STATE] >= WAITING_STATE then
+      withdraw(ticket)
+    else
+      local ran = ticket[K_STATE] == S_HELD or ticket[K_STATE] == S_BEGAN
+      free(ticket, ran and ticket[K_COST] or 0)
+    end
+  end
+end
+
+-- The batch places of a worker that may go, newest first. One that was promoted since is struck off.
+local function newest(room, left, at)
+  local members, worker = left.members, room[R_ID]
+  while at > #members do
+    local more = call('ZRANGEBYLEX', TAKEABLE, '[' .. worker .. '\0', '(' .. worker .. '\1',
+      'LIMIT', #members, 32)
+    if #more == 0 then
+      return nil
+    end
+    for _, member in ipairs(more) do
+      if tonumber(sub(member, -35, -20)) > now then
+        members[#members + 1] = member
+      else
+        call('ZREM', TAKEABLE, member)
+        room[R_MAY_SEQUENCES] = room[R_MAY_SEQUENCES] - tonumber(sub(member, -18, -13))
+        room[R_MAY_TOKENS] = room[R_MAY_TOKENS] - tonumber(sub(member, -12))
+      end
+    end
+  end
+  return members[at]
+end
+
+-- The plan of one worker: how many of its newest batch places must go, behind those that go already,
+-- so that it takes the request. Nil where all are not enough. `left` is the worker as it will be.
+local function plan(room, left, sequences, need)
+  local running, tokens, count = left.running, left.tokens, 0
+  local most = room[R_SEQUENCES_MAX]
+  if not takes(room, running - left.may_sequences, tokens - left.may_tokens, sequences, need, most)
+    and not takes(room, running, tokens, sequences, need, most) then
+    return nil
+  end
+  while not takes(room, running, tokens, sequences, need, most) do
+    count = count + 1
+    local member = newest(room, left, left.gone + count)
+    if not member then
+      return nil
+    end
+    running = running - tonumber(sub(member, -18, -13))
+    tokens = tokens - tonumber(sub(member, -12))
+  end
+  return count, running, tokens
+end
+
+-- The first that wait in interactive's order, some of them.
+local function first_waiting(count)
+  local members, names = {}, {}
+  for _, name in ipairs(call('ZRANGE', turns_keys[0], 0, count - 1)) do
+    local of_tenant = name ~= AT and waiting_of(name, 0, 0, math.min(OF_A_TENANT, count - #members))
+    for _, member in ipairs(of_tenant or {}) do
+      members[#members + 1], names[#members + 1] = member, name
+    end
+    if #members == count then
+      break
+    end
+  end
+  return members, names
+end
+
+local function take_back()
+  local lefts, is_any = {}, false
+  for at, room in ipairs(rooms) do
+    is_any = is_any or room[R_MAY_SEQUENCES] > 0
+    lefts[at] = {
+      running = room[R_RUNNING] - room[R_BACK_SEQUENCES],
+      tokens = room[R_TOKENS] - room[R_BACK_TOKENS],
+      may_sequences = room[R_MAY_SEQUENCES], may_tokens = room[R_MAY_TOKENS],
+      members = {}, gone = 0,
+    }
+  end
+  if not is_any or pool[P_COUNT] == 0 then
+    return
+  end
+  local chosen = {}
+  local waiting, names = first_waiting(TAKEN_BACK_FOR)
+  for number, ticket in ipairs(waiting) do
+    if sub(ticket, -19, -19) == '0' then
+      local sequences, need = tonumber(sub(ticket, -18, -13)), tonumber(sub(ticket, -12))
+      local is_kept_for = sub(ticket, #names[number] + 18, -21) == pool[P_BYPASS_ID]
+      local best, fewest, running, tokens
+      for at, room in ipairs(rooms) do
+        if is_kept_for or room[R_ID] ~= pool[P_BYPASS_WORKER] then
+          local count, after_running, after_tokens = plan(room, lefts[at], sequences, need)
+          if count and (not best or count < fewest) then
+            best, fewest, running, tokens = at, count, after_running, after_tokens
+          end
+        end
+      end
+      if best then
+        local left = lefts[best]
+        for at = left.gone + 1, left.gone + fewest do
+          local member = left.members[at]
+          chosen[#chosen + 1] = sub(member, #rooms[best][R_ID] + 17, -37)
+          left.may_sequences = left.may_sequences - tonumber(sub(member, -18, -13))
+          left.may_tokens = left.may_tokens - tonumber(sub(member, -12))
+        end
+        left.gone = left.gone + fewest
+        left.running, left.tokens = running + sequences, tokens + need
+      end
+    end
+  end
+  for _, id in ipairs(chosen) do
+    local place = load_ticket(id)
+    become(place, S_TAKEN_BACK)
+    tell(place, 0)
+  end
+end
+
+-- `asking` is told by the reply. False where not all could be granted at once.
+local function dispatch(asking)
+  local granted = 0
+  local ticket, worker, is_floor = choose()
+  while ticket do
+    granted = granted + 1
+    local name = ticket[K_TENANT]
+    local tenant = tenant_of(name)
+    tenant[1] = tenant[1] - 1
+    take_out(ticket)
+    charge(name, order_band(ticket), units(ticket[K_COST], ticket[K_WEIGHT]))
+    waited(name, order_band(ticket))
+    if ticket[K_ID] == asking then
+      place_it(ticket, worker, S_HELD, now + ttl_ms, is_floor)
+    else
+      place_it(ticket, worker, S_GRANTED, now + TAKE_UP_MS, is_floor)
+      tell(ticket, 1)
+    end
+    if granted == GRANTED_AT_ONCE then
+      unfinished = 1
+      return false
+    end
+    ticket, worker, is_floor = choose()
+  end
+  if not asking then
+    take_back()
+  end
+  return true
+end

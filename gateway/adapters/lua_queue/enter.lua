@@ -1,0 +1,31 @@
+-- Ask for a place. ARGV[4] to [15] the wish; [16] how many of the tenant may wait.
+-- Reply: an ANSWER. Idempotent by id.
+reap()
+local known = load_ticket(ARGV[4])
+if known then
+  return done({known[K_STATE] < WAITING_STATE and taken_up(ARGV[4]) or renewed_after(ARGV[4])})
+end
+local ticket = wished(4)
+wait(ticket, WAITING_STATE)
+keep(ticket)
+local is_done = dispatch(ticket[K_ID])
+ticket = load_ticket(ticket[K_ID])
+if ticket[K_STATE] < WAITING_STATE then
+  return done({{0, ticket[K_WORKER]}})
+end
+local answer = queued(ticket)
+if not is_done then
+  return done({answer})
+end
+local others = tenant_of(ticket[K_TENANT])[1] - 1
+if others >= tonumber(ARGV[16]) then
+  withdraw(ticket)
+  return done({{2, others}})
+end
+local expected_ms = math.max(answer[4], 0)
+if now + floor(expected_ms / TOO_LONG_BY) >= ticket[K_DEADLINE] then
+  withdraw(ticket)
+  return done({{3, expected_ms}})
+end
+take_back()
+return done({answer})

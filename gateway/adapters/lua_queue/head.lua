@@ -1,0 +1,109 @@
+-- The head of every script of a pool's queue. Executes gateway/domain/queue/pool.Pool, step for step:
+-- change that first, the property test compares.
+--
+-- KEYS, all with 'pool:' and the pool's name as hash tag. BAND is 0 interactive, 1 batch:
+--   1 tickets  hash  ticket id -> TICKET; AT -> POOL
+--   2 due      zset  ticket id -> lapses at, ms; of one that waits at the latest its deadline
+--   3 takeable zset  by text: worker NUL newest-first granted-at, id NUL promoted at, SIZE of places
+--                    that may be asked back
+--   4 tenants  hash  tenant -> TENANT, while it has anything
+--   5 parked   zset  by text: tenant NUL BAND deadline id
+--   6 promote  zset  ticket id NUL SIZE of waiting batch -> promoted at, ms
+--   then one of each BAND:
+--   7  order   zset  by text: tenant NUL deadline id NUL SIZE of what waits
+--   9  turns   zset  tenants that wait -> virtual token counter
+--   11 idle    zset  tenants that neither wait nor run, where it is above the least of those -> counter
+--   13 since   zset  ticket id of what waits -> entered at, ms
+-- Each key holds one member more, AT, that comes last and stands for nobody: so no key goes away
+-- and comes back without its time to live. It is kept STORED_MS after the last use, by far longer than
+-- anything in them counts. No name has a NUL in it. SIZE: band 1, sequences 6, tokens 12 digits.
+--
+-- ARGV[1] the time in Unix ms, or empty for the server's own; [2] how long a ticket or place lives
+-- unless renewed, ms; [3] batch's share while interactive waits, 1/1000; then the script's own.
+-- The pool's time never steps back: after a step back of the clock it goes on from where it was.
+--
+-- Every reply is an array that begins with 1 where work is left for another call (tick), else 0.
+-- An ANSWER is an array: {0, worker} granted; {1, own ahead, tokens ahead, wait ms or -1} queued;
+-- {2, waiting} full; {3, wait ms} too long; {4} parked; {5} taken back; {6} unknown.
+-- What is told to gateways goes to the channel weir:grants:<gateway>, as {id, worker, 1 granted or 0
+-- taken back}. Constants like GRANTED_AT_ONCE are the specification's, put in by the loader.
+local call, sub, format = redis.call, string.sub, string.format
+local pack, unpack_of, floor = cmsgpack.pack, cmsgpack.unpack, math.floor
+local TICKETS, DUE, TAKEABLE, TENANTS, PARKED, PROMOTE =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local order_keys = {[0] = KEYS[7], KEYS[8]}
+local turns_keys = {[0] = KEYS[9], KEYS[10]}
+local idle_keys = {[0] = KEYS[11], KEYS[12]}
+local since_keys = {[0] = KEYS[13], KEYS[14]}
+local AT = '\255'
+local ttl_ms, floor_permille = tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local now
+if ARGV[1] == '' then
+  local time = call('TIME')
+  now = time[1] * 1000 + floor(time[2] / 1000)
+else
+  now = tonumber(ARGV[1])
+end
+
+local pool = call('HGET', TICKETS, AT)
+if pool then
+  pool = unpack_of(pool)
+  now = now + pool[P_SHIFT]
+  if now < pool[P_LAST] then
+    pool[P_SHIFT] = pool[P_SHIFT] + pool[P_LAST] - now
+    now = pool[P_LAST]
+  end
+else
+  pool = {
+    now, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, '', 0, '', 0,
+    0, 0, 0, 0, 0, '', 0, '', 0,
+    {},
+  }
+  call('HSET', TENANTS, AT, '')
+  for key = 1, #KEYS do
+    if KEYS[key] ~= TICKETS and KEYS[key] ~= TENANTS then
+      local by_text = KEYS[key] == TAKEABLE or KEYS[key] == PARKED or key == 7 or key == 8
+      call('ZADD', KEYS[key], by_text and 0 or 'inf', AT)
+    end
+  end
+end
+local rooms = pool[P_ROOMS]
+local unfinished = 0
+
+-- One TENANT for each that this step touches, written at its end.
+local tenants = {}
+local function tenant_of(name)
+  local tenant = tenants[name]
+  if not tenant then
+    tenant = call('HGET', TENANTS, name)
+    tenant = tenant and unpack_of(tenant) or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}
+    tenants[name] = tenant
+  end
+  return tenant
+end
+
+-- The step is done: write what it changed. Returns its reply, with what is left to do put in front.
+local function done(reply)
+  for name, tenant in pairs(tenants) do
+    if tenant[1] + tenant[T_RUNNING] + tenant[T_RUNNING + OF_BAND_T] == 0 then
+      call('HDEL', TENANTS, name)
+    else
+      call('HSET', TENANTS, name, pack(tenant))
+    end
+  end
+  pool[P_LAST] = now
+  local is_kept = now < pool[P_KEPT_UNTIL]
+  if not is_kept then
+    pool[P_KEPT_UNTIL] = now + STORED_AGAIN_MS
+  end
+  call('HSET', TICKETS, AT, pack(pool))
+  if not is_kept then
+    for key = 1, #KEYS do
+      call('PEXPIRE', KEYS[key], STORED_MS)
+    end
+  end
+  table.insert(reply, 1, unfinished)
+  return reply
+end

@@ -1,0 +1,116 @@
+-- Tickets, and those that wait in a band (domain/queue/lines.Line).
+local function load_ticket(id)
+  local ticket = call('HGET', TICKETS, id)
+  return ticket and unpack_of(ticket)
+end
+
+local function save_ticket(ticket)
+  call('HSET', TICKETS, ticket[K_ID], pack(ticket))
+end
+
+local function order_band(ticket)
+  return ticket[K_TAKEN_BACK] >= TAKEN_BACK_MAX and 0 or ticket[K_BAND]
+end
+
+local function size(ticket)
+  return format('%d%06d%012.0f', ticket[K_BAND], ticket[K_SEQUENCES], ticket[K_NEED])
+end
+
+local function order_member(ticket)
+  return ticket[K_TENANT] .. '\0' .. format('%016.0f', ticket[K_DEADLINE]) .. ticket[K_ID]
+    .. '\0' .. size(ticket)
+end
+
+-- The tenant's own from this one in its order, some of them.
+local function waiting_of(name, band, first, count)
+  return call('ZRANGEBYLEX', order_keys[band], '[' .. name .. '\0', '(' .. name .. '\1',
+    'LIMIT', first, count)
+end
+
+-- It waits; `came_back`: its place, which still runs, was taken back.
+local function add(ticket, came_back)
+  local name, band = ticket[K_TENANT], order_band(ticket)
+  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
+  if tenant[T_COUNT + t] == 0 then
+    begin_to_wait(name, band, came_back)
+  end
+  call('ZADD', order_keys[band], 0, order_member(ticket))
+  call('ZADD', since_keys[band], ticket[K_ENTERED], ticket[K_ID])
+  if band == 1 then
+    call('ZADD', PROMOTE, ticket[K_PROMOTE], ticket[K_ID] .. '\0' .. size(ticket))
+  end
+  tenant[T_COUNT + t] = tenant[T_COUNT + t] + 1
+  tenant[T_TOKENS + t] = tenant[T_TOKENS + t] + ticket[K_COST]
+  tenant[T_WEIGHT + t] = ticket[K_WEIGHT]
+  pool[P_COUNT + p] = pool[P_COUNT + p] + 1
+  pool[P_TOKENS + p] = pool[P_TOKENS + p] + ticket[K_COST]
+  pool[P_NEED + p] = pool[P_NEED + p] + ticket[K_NEED]
+end
+
+local function take_out(ticket)
+  local name, band = ticket[K_TENANT], order_band(ticket)
+  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
+  call('ZREM', order_keys[band], order_member(ticket))
+  call('ZREM', since_keys[band], ticket[K_ID])
+  if band == 1 then
+    call('ZREM', PROMOTE, ticket[K_ID] .. '\0' .. size(ticket))
+  end
+  tenant[T_COUNT + t] = tenant[T_COUNT + t] - 1
+  tenant[T_TOKENS + t] = tenant[T_TOKENS + t] - ticket[K_COST]
+  pool[P_COUNT + p] = pool[P_COUNT + p] - 1
+  pool[P_TOKENS + p] = pool[P_TOKENS + p] - ticket[K_COST]
+  pool[P_NEED + p] = pool[P_NEED + p] - ticket[K_NEED]
+end
+
+local function parked_member(ticket)
+  return ticket[K_TENANT] .. '\0' .. format('%d%016.0f', order_band(ticket), ticket[K_DEADLINE])
+    .. ticket[K_ID]
+end
+
+local function keep(ticket)
+  save_ticket(ticket)
+  call('ZADD', DUE, math.min(now + ttl_ms, ticket[K_DEADLINE]), ticket[K_ID])
+end
+
+-- It waits, or is parked, from now on; not kept yet.
+local function wait(ticket, state, came_back)
+  local tenant = tenant_of(ticket[K_TENANT])
+  ticket[K_STATE] = state
+  tenant[1] = tenant[1] + 1
+  if state == PARKED_STATE then
+    call('ZADD', PARKED, 0, parked_member(ticket))
+  else
+    add(ticket, came_back)
+  end
+end
+
+-- Nobody is overtaken in this band.
+local function clear_bypass(b)
+  pool[P_BYPASS_ID + b], pool[P_BYPASS_TOKENS + b] = '', 0
+  pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = '', 0
+end
+
+-- It waits no more, so nobody overtakes it.
+local function left_order(id)
+  for b = 0, OF_BAND_P, OF_BAND_P do
+    if pool[P_BYPASS_ID + b] == id then
+      clear_bypass(b)
+    end
+  end
+end
+
+local function withdraw(ticket)
+  local name = ticket[K_TENANT]
+  local tenant = tenant_of(name)
+  call('HDEL', TICKETS, ticket[K_ID])
+  call('ZREM', DUE, ticket[K_ID])
+  tenant[1] = tenant[1] - 1
+  if ticket[K_STATE] == PARKED_STATE then
+    call('ZREM', PARKED, parked_member(ticket))
+  else
+    take_out(ticket)
+    waited(name, order_band(ticket))
+    rest(name, order_band(ticket))
+  end
+  left_order(ticket[K_ID])
+end

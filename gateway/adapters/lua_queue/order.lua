@@ -1,0 +1,209 @@
+-- Who is granted next, on which worker (domain/queue/order.Order).
+local function is_well(worker)
+  for _, room in ipairs(rooms) do
+    if room[R_ID] == worker then
+      return room[R_WELL_UNTIL] > now
+    end
+  end
+  return false
+end
+
+local function is_any_open()
+  for _, room in ipairs(rooms) do
+    if room[R_WELL_UNTIL] > now and (room[R_RUNNING] == 0 or
+      (room[R_RUNNING] < room[R_SEQUENCES_MAX] and room[R_TOKENS] < room[R_TOKENS_MAX])) then
+      return true
+    end
+  end
+  return false
+end
+
+-- The most sequences and tokens that any one worker has left: what needs more is passed over at once.
+local function widest(most)
+  local sequences, tokens = 0, -1
+  for _, room in ipairs(rooms) do
+    if room[R_WELL_UNTIL] > now then
+      if room[R_RUNNING] == 0 then
+        return math.huge, math.huge
+      end
+      local free_sequences = room[most] - room[R_RUNNING]
+      local free_tokens = room[R_TOKENS_MAX] - room[R_TOKENS]
+      if free_sequences > 0 and free_tokens >= 0 then
+        sequences = math.max(sequences, free_sequences)
+        tokens = math.max(tokens, free_tokens)
+      end
+    end
+  end
+  return sequences, tokens
+end
+
+-- The least full worker that takes it, but for one that is kept for another; for batch also none on
+-- which room is being made for interactive requests that wait.
+local function worker_for(id, sequences, need, most, as_batch, is_contested)
+  local kept = id ~= pool[P_BYPASS_ID] and pool[P_BYPASS_WORKER] or ''
+  local kept_too = as_batch and id ~= pool[P_BYPASS_ID + OF_BAND_P]
+    and pool[P_BYPASS_WORKER + OF_BAND_P] or ''
+  local best, least
+  for _, room in ipairs(rooms) do
+    if room[R_ID] ~= kept and room[R_ID] ~= kept_too
+      and takes(room, room[R_RUNNING], room[R_TOKENS], sequences, need, room[most])
+      and not (as_batch and is_contested and room[R_BACK] > 0) then
+      local full = fill(room)
+      if not best or full < least then
+        best, least = room, full
+      end
+    end
+  end
+  return best
+end
+
+-- Looks at the member of one that waits; its id begins at `from`. `look` is what is known of its
+-- band: the found `id` and `room`, else the `first` that has no room, and whether the one was `seen`
+-- that others are granted past.
+local function has_room(look, member, from)
+  local sequences, need = tonumber(sub(member, -18, -13)), tonumber(sub(member, -12))
+  local id = sub(member, from, -21)
+  look.count = look.count + 1
+  if sequences <= look.sequences and need <= look.tokens then
+    local room = worker_for(id, sequences, need, look.most, look.as_batch, look.is_contested)
+    if room then
+      look.id, look.room = id, room
+      return true
+    end
+  end
+  look.first = look.first or id
+  look.seen = look.seen or id == look.overtaken
+  return false
+end
+
+-- In turn, until one has room. Those that are `passed` were looked at before.
+local function look_in_turn(look, band, passed)
+  local first, names = 0, nil
+  repeat
+    names = call('ZRANGE', turns_keys[band], first, first == 0 and 0 or first + 7)
+    first = first + #names
+    for _, name in ipairs(names) do
+      if name == AT then
+        return
+      end
+      local from, offset = #name + 18, 0
+      local members = waiting_of(name, band, 0, 1)
+      repeat
+        for _, member in ipairs(members) do
+          if not (passed and passed[sub(member, from, -21)])
+            and (has_room(look, member, from) or look.count >= LOOKED_AT) then
+            return
+          end
+        end
+        offset = offset + 1
+        members = offset == 1 and waiting_of(name, band, 1, OF_A_TENANT - 1) or {}
+      until #members == 0
+    end
+  until #names == 0
+end
+
+-- The promoted first; of those that are not, whose turn it is.
+local function look_at_batch(look)
+  local promoted = call('ZRANGEBYSCORE', PROMOTE, '-inf', now, 'LIMIT', 0, LOOKED_AT)
+  local passed = {}
+  for _, member in ipairs(promoted) do
+    if has_room(look, member, 1) then
+      return
+    end
+    passed[sub(member, 1, -21)] = true
+  end
+  if look.count < LOOKED_AT then
+    look_in_turn(look, 1, passed)
+  end
+end
+
+local function new_look(band, most, as_batch, is_contested)
+  local sequences, tokens = widest(most)
+  return {
+    count = 0, most = most, as_batch = as_batch, is_contested = is_contested,
+    sequences = sequences, tokens = tokens, overtaken = pool[P_BYPASS_ID + OF_BAND_P * band],
+  }
+end
+
+-- `by` is granted past those of a band that were looked at.
+local function pass(b, look, by)
+  local id = pool[P_BYPASS_ID + b]
+  if id == '' then
+    id = look.first
+  elseif not look.seen then
+    id = nil
+  end
+  if not id then
+    return
+  end
+  local first = load_ticket(id)
+  pool[P_BYPASS_ID + b] = id
+  pool[P_BYPASS_TOKENS + b] = pool[P_BYPASS_TOKENS + b] + by[K_COST]
+  if pool[P_BYPASS_WORKER + b] == '' and
+    (order_band(by) > order_band(first) or pool[P_BYPASS_TOKENS + b] >= first[K_COST]) then
+    local emptiest
+    for _, room in ipairs(rooms) do
+      if room[R_WELL_UNTIL] > now and (not emptiest or room[R_TOKENS] < emptiest[R_TOKENS]) then
+        emptiest = room
+      end
+    end
+    pool[P_BYPASS_WORKER + b] = emptiest and emptiest[R_ID] or ''
+    pool[P_BYPASS_KEPT + b] = emptiest and now or 0
+  end
+end
+
+-- A worker that is not well is kept for nobody; one that is kept for batch, not for ever.
+local function let_go()
+  for b = 0, OF_BAND_P, OF_BAND_P do
+    local worker = pool[P_BYPASS_WORKER + b]
+    if worker ~= '' and not is_well(worker) then
+      pool[P_BYPASS_WORKER + b] = ''
+    end
+  end
+  local b = OF_BAND_P
+  if pool[P_BYPASS_WORKER + b] ~= '' and pool[P_BYPASS_KEPT + b] + KEPT_MS <= now then
+    clear_bypass(b)
+  end
+end
+
+-- The next grant: its ticket, its worker, and 1 where it is batch that took interactive's turn.
+-- Counts it as made.
+local function choose()
+  if not is_any_open() then
+    return nil
+  end
+  let_go()
+  local waiting, waiting_batch = pool[P_COUNT], pool[P_COUNT + OF_BAND_P]
+  local is_contested = waiting > 0 and waiting_batch > 0
+  local none = {}
+  local first, second = none, none
+  if waiting > 0 then
+    first = new_look(0, R_SEQUENCES_MAX, false, is_contested)
+    if first.sequences > 0 or widest(R_BATCH_MAX) > 0 then
+      look_in_turn(first, 0)
+    end
+  end
+  local is_floor = is_contested and pool[P_CREDIT] >= CREDIT and first.id
+  if waiting_batch > 0 and (is_floor or not first.id) then
+    second = new_look(1, is_floor and R_SEQUENCES_MAX or R_BATCH_MAX, not is_floor, is_contested)
+    if second.sequences > 0 then
+      look_at_batch(second)
+    end
+  end
+  local found = second.id and second or first
+  if not found.id then
+    return nil
+  end
+  local ticket = load_ticket(found.id)
+  local takes_turn = is_floor and second.id
+  if is_contested then
+    pool[P_CREDIT] = math.min(pool[P_CREDIT] + floor_permille, CREDIT + floor_permille)
+      - (takes_turn and CREDIT or 0)
+  end
+  left_order(found.id)
+  pass(0, takes_turn and none or first, ticket)
+  if found == second then
+    pass(OF_BAND_P, second, ticket)
+  end
+  return ticket, found.room[R_ID], takes_turn and 1 or 0
+end

@@ -1,0 +1,4 @@
+-- Time has passed.
+reap()
+dispatch()
+return done({})

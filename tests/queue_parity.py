@@ -1,0 +1,306 @@
+"""Drives the specification of a pool's queue and a real store side by side with the same steps, and
+compares every answer, every message and what is then to be seen."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from copy import copy
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from queue_specified import PoolClock, forget_pool, specified_ticket, specified_use
+
+from gateway.adapters.pool_queue import RedisPoolQueue
+from gateway.adapters.redis import RedisClient
+from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.pool import Pool
+from gateway.domain.queue.tickets import Answer, Band, Message
+from gateway.serving.queue_ports import Run, Wish
+
+START_MS = 1_800_000_000_000
+TTL_MS = 10_000
+GATEWAYS = ("gw-a", "gw {b}:*")
+TENANTS = ("ten_1", "ten_10", "t e\r\nn", "{ü}:weir", "\x01\u6f22")
+WORKERS = ("w1", "w10", "http://[::1]:80/ö")
+Reply = TypeVar("Reply")
+_RUN = uuid4().hex
+_pools = itertools.count()
+
+WISH: dict[str, st.SearchStrategy[Any]] = {
+    "tenant": st.sampled_from(TENANTS),
+    "band": st.sampled_from(Band),
+    "sequences": st.sampled_from([1, 1, 1, 2, 3]),
+    "need_tokens": st.sampled_from([0, 100, 400, 900, 2_000]),
+    "cost": st.sampled_from([0, 1, 50, 333, 2_000]),
+    "weight": st.sampled_from([1, 1, 2, 3]),
+    "wait_ms": st.sampled_from([0, 500, 5_000, 60_000, 60_000, 600_000]),
+    "promote_after_ms": st.sampled_from([0, 3_000, 30_000, 300_000]),
+    "waited_ms": st.sampled_from([0, 0, 700]),
+    "taken_back": st.sampled_from([0, 0, 0, 2, 3]),
+}
+WISHES = st.lists(st.fixed_dictionaries(WISH), min_size=1, max_size=5)
+ROOM = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from(WORKERS),
+        "sequences_max": st.sampled_from([1, 2, 3, 4, 6, 2**60]),
+        "batch_max": st.sampled_from([0, 1, 2, 4]),
+        "tokens_max": st.sampled_from([500, 1_000, 2_500, 2**60]),
+    }
+)
+GATEWAY = st.sampled_from(GATEWAYS)
+PICK = st.integers(0, 30)
+
+
+class Ear(Protocol):
+    """Hears what is told to gateways. `told` gives all that was told since, in order."""
+
+    async def told(self) -> list[Message]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class QueueParity(RuleBasedStateMachine):
+    """On one clock that may jump. `connect` gives a client of the store, `hear` an ear at it,
+    `flush_scripts` makes its servers forget every script, `loop` is where all run."""
+
+    connect: Callable[[], RedisClient]
+    hear: Callable[[tuple[str, ...]], Awaitable[Ear]]
+    flush_scripts: Callable[[], Awaitable[None]]
+    loop: asyncio.AbstractEventLoop
+    ear: Ear
+    url: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        number = next(_pools)
+        self.name = f"org/{_RUN}}} {number}"
+        self.clock = PoolClock(START_MS)
+        self.wishes: dict[str, tuple[Wish, str]] = {}
+        self.redis = type(self).connect()
+
+    @initialize(floor=st.sampled_from([0, 50, 300, 1_000]), rooms=st.lists(ROOM, max_size=3))
+    def begin(self, floor: int, rooms: list[dict[str, Any]]) -> None:
+        self.floor = floor
+        self.pool = Pool(TTL_MS, floor_permille=floor)
+        self.queues = {
+            gateway: RedisPoolQueue(
+                self.redis, url=self.url, gateway=gateway, ttl_ms=TTL_MS, timeout_ms=5_000,
+                floor_permille=floor, clock_ms=lambda: self.clock.clock_ms,
+            )
+            for gateway in GATEWAYS
+        }  # fmt: skip
+        self.report(rooms, 60_000)
+
+    def wait(self, call: Awaitable[Reply]) -> Reply:
+        return self.loop.run_until_complete(_awaited(call))
+
+    def both(
+        self, gateway: str, step: Callable[[RedisPoolQueue], Awaitable[Any]], expected: Any
+    ) -> None:
+        """The store's answer is the specification's, and so is what it then tells."""
+        queue = self.queues[gateway]
+        assert self.wait(step(queue)) == expected
+        self.wait(queue.finished())
+        while self.pool.is_unfinished:
+            self.pool.tick(now_ms=self.clock.now())
+        told = self.wait(self.ear.told())
+        for each in GATEWAYS:
+            expected_messages = [sent for sent in self.pool.messages if sent.gateway == each]
+            assert [sent for sent in told if sent.gateway == each] == expected_messages
+        self.pool.messages.clear()
+
+    def step_of(self, step: str, ticket_id: str) -> Callable[[RedisPoolQueue], Awaitable[Any]]:
+        """One of those that only need an id."""
+        return lambda queue: getattr(queue, step)(self.name, ticket_id)
+
+    def enter_one(self, gateway: str, wish: Wish, max_queued: int) -> None:
+        now_ms = self.clock.now()
+        ticket = specified_ticket(wish, gateway, now_ms)
+        expected = self.pool.enter(ticket, max_queued=max_queued, now_ms=now_ms)
+        self.both(gateway, lambda q: q.enter(self.name, wish, max_queued=max_queued), expected)
+        self.wishes[wish.id] = (wish, gateway)
+
+    @rule(gateway=GATEWAY, wishes=WISHES, max_queued=st.sampled_from([0, 2, 9, 9, 9]))
+    def enter(self, gateway: str, wishes: list[dict[str, Any]], max_queued: int) -> None:
+        for drawn in wishes:
+            number = len(self.wishes) * 7_919 % 1_000
+            self.enter_one(gateway, Wish(id=f"{number:x}", **drawn), max_queued)
+
+    @rule(gateway=GATEWAY, wishes=WISHES)
+    def enter_more(self, gateway: str, wishes: list[dict[str, Any]]) -> None:
+        self.enter(gateway, wishes, 9)
+
+    @precondition(lambda self: self.wishes)
+    @rule(pick=PICK, max_queued=st.sampled_from([0, 9]))
+    def enter_again(self, pick: int, max_queued: int) -> None:
+        wish, gateway = self.picked(pick)
+        self.enter_one(gateway, wish, max_queued)
+
+    def picked(self, pick: int) -> tuple[Wish, str]:
+        """Mostly one that waits or holds a place."""
+        known = [*self.pool.waiting, *self.pool.places] if pick % 8 else list(self.wishes)
+        return self.wishes[sorted(known or self.wishes)[pick % len(known or self.wishes)]]
+
+    @rule(gateway=GATEWAY, pick=st.lists(PICK, max_size=6), of_all=st.booleans())
+    def renew(self, gateway: str, pick: list[int], of_all: bool) -> None:
+        ids = ["nobody"] if not self.wishes else [self.picked(each)[0].id for each in pick]
+        if of_all:
+            ids = list(dict.fromkeys([*self.pool.waiting, *self.pool.places]))
+        if ids:
+            expected = self.pool.renew_all(ids, now_ms=self.clock.now())
+            self.both(gateway, lambda q: q.renew(self.name, ids), expected)
+
+    @precondition(lambda self: self.wishes)
+    @rule(step=st.sampled_from(["take_up", "take_up", "began", "give_back", "park"]), pick=PICK)
+    def one_step(self, step: str, pick: int) -> None:
+        wish, gateway = self.picked(pick)
+        expected: Answer | bool = getattr(self.pool, step)(wish.id, now_ms=self.clock.now())
+        self.both(gateway, self.step_of(step, wish.id), expected)
+
+    @precondition(lambda self: self.pool.places)
+    @rule(step=st.sampled_from(["take_up", "began", "park"]))
+    def all_places(self, step: str) -> None:
+        for ticket_id in sorted(self.pool.places):
+            gateway = self.wishes[ticket_id][1]
+            expected = getattr(self.pool, step)(ticket_id, now_ms=self.clock.now())
+            self.both(gateway, self.step_of(step, ticket_id), expected)
+
+    @rule()
+    def all_taken_back_give_back(self) -> None:
+        for ticket_id, place in sorted(self.pool.places.items()):
+            if place.state.name == "TAKEN_BACK":
+                gateway = self.wishes[ticket_id][1]
+                expected = self.pool.give_back(ticket_id, now_ms=self.clock.now())
+                self.both(gateway, self.step_of("give_back", ticket_id), expected)
+
+    @precondition(lambda self: self.wishes)
+    @rule(pick=PICK, cost=st.sampled_from([None, 0, 1, 700, 5_000]), ms=st.sampled_from([0, 900]))
+    def leave(self, pick: int, cost: int | None, ms: int) -> None:
+        wish, gateway = self.picked(pick)
+        self.clock.clock_ms += ms
+        self.pool.leave(wish.id, actual_cost=cost, now_ms=self.clock.now())
+        self.both(gateway, lambda q: q.leave(self.name, wish.id, actual_cost=cost), None)
+
+    @rule(tenant=st.sampled_from(TENANTS), gateway=GATEWAY)
+    def unpark(self, tenant: str, gateway: str) -> None:
+        self.pool.unpark(tenant, now_ms=self.clock.now())
+        self.both(gateway, lambda q: q.unpark(self.name, tenant), None)
+
+    @precondition(lambda self: self.wishes)
+    @rule(pick=PICK, worker=st.sampled_from([*WORKERS, "unheard of"]))
+    def move(self, pick: int, worker: str) -> None:
+        wish, gateway = self.picked(pick)
+        expected = self.pool.move(wish.id, worker, now_ms=self.clock.now())
+        self.both(gateway, lambda q: q.move(self.name, wish.id, worker), expected)
+
+    @precondition(lambda self: self.wishes)
+    @rule(pick=st.lists(PICK, min_size=1, max_size=4), worker=st.sampled_from([*WORKERS, "new"]))
+    def resume(self, pick: list[int], worker: str) -> None:
+        """Of one gateway, some that it has and some that the store knows otherwise."""
+        gateway = self.picked(pick[0])[1]
+        chosen = [self.picked(each)[0] for each in pick if self.picked(each)[1] == gateway]
+        now_ms = self.clock.now()
+        runs = [Run(wish, worker, began=at % 2 == 1) for at, wish in enumerate(chosen)]
+        self.pool.resume_all(
+            [(specified_ticket(r.wish, gateway, now_ms), r.worker, r.began) for r in runs],
+            now_ms=now_ms,
+        )
+        self.both(gateway, lambda q: q.resume(self.name, runs), None)
+
+    @rule(
+        rooms=st.lists(ROOM, min_size=1, max_size=3, unique_by=lambda room: room["id"]),
+        well_ms=st.sampled_from([0, 3_000, 60_000, 3_600_000]),
+    )
+    def report(self, rooms: list[dict[str, Any]], well_ms: int) -> None:
+        now_ms = self.clock.now()
+        reported = [WorkerRoom(**room, well_until_ms=0) for room in rooms]
+        expected = [copy(room) for room in reported]
+        for room in expected:
+            room.well_until_ms = now_ms + well_ms
+            room.sequences_max = min(room.sequences_max, 2**53 - 1)
+            room.tokens_max = min(room.tokens_max, 2**53 - 1)
+        self.pool.report_all(expected, now_ms=now_ms)
+        self.both(GATEWAYS[0], lambda q: q.report(self.name, reported, well_ms=well_ms), None)
+
+    @rule(ms=st.one_of(st.integers(0, 1_100), st.integers(1_100, 40_000)))
+    def time_passes(self, ms: int) -> None:
+        self.clock.clock_ms += ms
+
+    @rule(ms=st.sampled_from([0, 1_000, 4_000]))
+    def time_passes_and_all_live(self, ms: int) -> None:
+        self.clock.clock_ms += ms
+        self.renew(GATEWAYS[1], [], True)
+
+    @rule(ms=st.one_of(st.integers(1, 2_000), st.integers(2_000, 600_000)))
+    def clock_steps_back(self, ms: int) -> None:
+        self.clock.clock_ms -= ms
+
+    @rule(what=st.sampled_from(["flushed", "flushed", "lost", "twenty minutes", "all lapse"]))
+    def something_rare(self, what: str) -> None:
+        if what == "flushed":
+            self.wait(type(self).flush_scripts())
+        elif what == "lost":
+            self.wait(forget_pool(self.redis, self.name))
+            self.pool = Pool(TTL_MS, floor_permille=self.floor)
+            self.clock.forget()
+        else:
+            self.clock.clock_ms += 1_200_000 if what == "twenty minutes" else TTL_MS
+
+    @invariant()
+    def both_show_the_same(self) -> None:
+        now_ms = self.clock.now()
+        self.pool.tick(now_ms=now_ms)
+        use = specified_use(self.pool, now_ms)
+        assert self.wait(self.queues[GATEWAYS[0]].observe(self.name)) == use
+        self.both(GATEWAYS[0], lambda q: q.tick(self.name), None)
+
+    def teardown(self) -> None:
+        self.wait(self.redis.aclose())
+
+
+def run_parity(
+    url: str,
+    connect: Callable[[], RedisClient],
+    hear: Callable[[tuple[str, ...]], Awaitable[Ear]],
+    flush_scripts: Callable[[], Awaitable[None]],
+    *,
+    examples: int,
+) -> None:
+    """Run the machine against a store, always with the same random choices."""
+
+    class Parity(QueueParity):
+        loop = asyncio.new_event_loop()
+
+    Parity.url = url
+    Parity.connect = staticmethod(connect)
+    Parity.flush_scripts = staticmethod(flush_scripts)
+    Parity.ear = Parity.loop.run_until_complete(_awaited(hear(GATEWAYS)))
+    try:
+        run_state_machine_as_test(
+            Parity,
+            settings=settings(
+                max_examples=examples,
+                phases=[Phase.generate],
+                stateful_step_count=50,
+                deadline=None,
+                derandomize=True,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        Parity.loop.run_until_complete(_awaited(Parity.ear.aclose()))
+        Parity.loop.close()
+
+
+async def _awaited(call: Awaitable[Reply]) -> Reply:
+    return await call
