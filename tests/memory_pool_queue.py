@@ -38,6 +38,8 @@ class MemoryStore:
         self.message_ms = 0
         self.calls: list[tuple[str, str, str]] = []
         """Gateway, step, and what of: a request's id, or the pool."""
+        self.granted: list[str] = []
+        """Requests that waited, in the order of their grants."""
 
     def _pool(self) -> Pool:
         return Pool(self._ttl_ms, self._floor_permille)
@@ -63,6 +65,7 @@ class MemoryStore:
         while pool.is_unfinished:
             pool.tick(now_ms=self.clock.now_ms())
         messages, pool.messages[:] = list(pool.messages), []
+        self.granted += [message.ticket_id for message in messages if message.is_grant]
         for message in messages:
             if not self.loses_message(message) and message.gateway in self.queues:
                 put = self.queues[message.gateway].told.put_nowait

@@ -20,6 +20,7 @@ from gateway.domain.queue.tickets import (
     Parked,
     Queued,
     TakenBack,
+    Unknown,
 )
 from gateway.serving.ports import Clock, LedgerUnavailable
 from gateway.serving.queue.asked import QueueSettings
@@ -31,6 +32,7 @@ from gateway.telemetry.logs import log_failure
 TICK_S = 0.1
 IDS_MAX = 256
 """In one call."""
+_LONG_US = 10**12
 _log = logging.getLogger(__name__)
 
 
@@ -43,8 +45,7 @@ class Keeper:
         self._book = waiting.book
         self._clock = clock
         self._settings = settings
-        self._renewed_us = 0
-        self._renewed_began_us = 0
+        self._renewed_us = self._renewed_began_us = -_LONG_US
 
     async def keep(self) -> None:
         """Renew, and see the store go and come back; for ever."""
@@ -78,7 +79,9 @@ class Keeper:
         due = [
             entry
             for entry in self._book
-            if not entry.is_busy and (began_too or not _is_settled_in(entry))
+            if not entry.is_busy
+            and not _runs_without(entry)
+            and (began_too or not _is_settled_in(entry))
         ]
         for pool, entries in _portions(due):
             with suppress(LedgerUnavailable):
@@ -105,6 +108,9 @@ class Keeper:
         await self.renew(began_too=began_too)
 
     def _heard(self, entry: Entry, answer: Answer) -> None:
+        if isinstance(answer, Unknown):
+            # Perhaps it has forgotten all: what runs is told at the next turn.
+            self._renewed_us = self._renewed_began_us = -_LONG_US
         if entry.is_waiting:
             if isinstance(answer, Queued | Parked):
                 self._book.move(
@@ -213,6 +219,11 @@ async def forever(name: str, loop: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:  # noqa: BLE001 - logged; it goes on
             log_failure(_log, error, "%s failed", name)
         await asyncio.sleep(TICK_S)
+
+
+def _runs_without(entry: Entry) -> bool:
+    """Whether it runs, and the store has not been told on which worker."""
+    return entry.state is State.HELD and (entry.worker is None or not entry.in_store)
 
 
 def _is_settled_in(entry: Entry) -> bool:

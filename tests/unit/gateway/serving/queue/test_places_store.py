@@ -1,0 +1,280 @@
+"""A store of queues that loses messages and replies, that is away, and that comes back empty."""
+
+import asyncio
+
+import pytest
+from memory_pool_queue import MemoryStore
+from virtual_time import virtually
+from waiting_rooms import WaitingRoom, settle
+
+from gateway.domain.queue.tickets import PlaceState
+from gateway.errors import Overloaded
+from gateway.serving.queue.held import HeldPlace
+
+
+async def away(store: MemoryStore, room: WaitingRoom) -> None:
+    """The store goes, and that is known."""
+    store.away = True
+    while room.watch.is_open:  # noqa: ASYNC110 - nothing tells of it
+        await asyncio.sleep(0.01)
+
+
+def calls(store: MemoryStore, name: str) -> list[str]:
+    return [what for _, step, what in store.calls if step == name]
+
+
+@virtually
+async def test_a_lost_message_of_a_grant_is_told_by_a_renewal() -> None:
+    """Within the second in which the place would pass on."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        held = await room.place("a")
+        waits = room.place("b")
+        await asyncio.sleep(0.3)
+        store.loses_message = lambda message: True
+        await held.end(150)
+        place = await waits
+        assert 0 < place.queue_ms <= 300 + 600
+        assert calls(store, "enter") == ["a", "b"]
+        await place.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_a_grant_that_was_heard_too_late_is_asked_for_again() -> None:
+    """The store let it go after a second; it enters again for what is left of its wait."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store, renew_ms=60_000).open() as room:
+        held = await room.place("a")
+        waits = room.place("b", wait_ms=5_000)
+        await asyncio.sleep(0.5)
+        store.message_ms = 1_500
+        await held.end(150)
+        place = await waits
+        assert place.queue_ms == 2_000
+        assert calls(store, "enter") == ["a", "b", "b"]
+        ticket = store.pools["m"].places["b"].ticket
+        assert ticket.deadline_ms - ticket.entered_ms == 5_000
+        await place.end(150)
+    assert store.is_at_rest
+
+
+@pytest.mark.parametrize("step", ["enter", "take_up", "renew", "leave", "park"])
+def test_a_lost_reply_is_asked_for_again(step: str) -> None:
+    """And nothing is held twice, or left behind."""
+
+    @virtually
+    async def test() -> None:
+        store = MemoryStore()
+        store.room("w", 1)
+        lost: list[str] = []
+
+        def loses(name: str) -> bool:
+            if name == step and len(lost) < 1:
+                lost.append(name)
+                return True
+            return False
+
+        store.loses_reply = loses
+        async with WaitingRoom(store).open() as room:
+            held = await room.place("a")
+            waits = room.place("b")
+            await asyncio.sleep(1.2)
+            await held.end(150)
+            await (await waits).end(150)
+            assert store.clock.monotonic_us() == 1_200_000
+            assert lost or step == "park"
+        assert store.is_at_rest
+
+    test()
+
+
+@virtually
+async def test_while_the_store_is_away_a_new_interactive_request_needs_no_place() -> None:
+    """What the ledger lets run then may run, on any worker; it is told of when the store is
+    back."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        await away(store, room)
+        at_us = store.clock.monotonic_us()
+        place = await room.place("a")
+        assert store.clock.monotonic_us() == at_us
+        assert place.worker is None
+        place.runs_on("w")
+        await asyncio.sleep(2)
+        assert not store.pools["m"].places
+        store.away = False
+        await asyncio.sleep(1)
+        assert store.pools["m"].places["a"].worker == "w"
+        await place.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_one_that_was_routed_after_the_store_came_back_is_told_of_then() -> None:
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        await away(store, room)
+        place = await room.place("a")
+        store.away = False
+        await asyncio.sleep(1)
+        assert not store.pools["m"].places
+        place.runs_on("w")
+        await settle()
+        assert store.pools["m"].places["a"].state is PlaceState.HELD
+        await place.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_interactive_that_waits_is_refused_at_once_and_batch_waits() -> None:
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        held = await room.place("a")
+        held.began()
+        waits, batch = room.place("b"), room.batch("c")
+        await asyncio.sleep(0.5)
+        lost_us = store.clock.monotonic_us()
+        store.away = True
+        with pytest.raises(Overloaded) as refused:
+            await waits
+        assert refused.value.code == "admission_unavailable"
+        assert store.clock.monotonic_us() - lost_us <= 500_000  # a ping, and a tick
+        late = room.batch("d")
+        with pytest.raises(Overloaded):
+            await room.batch("e", max_queued=0)
+        await asyncio.sleep(60)
+        assert not batch.done()
+        assert not late.done()
+        store.away = False
+        await asyncio.sleep(1)
+        await held.end(150)
+        for task in (batch, late):
+            await (await task).end(150)
+        await room.places.until_told()
+    assert store.is_at_rest
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_when_the_store_is_back_it_is_told_what_runs_before_who_waits(forgets: bool) -> None:
+    """And those who wait in the order of their deadlines, also where it came back empty."""
+
+    @virtually
+    async def test() -> None:
+        store = MemoryStore()
+        store.room("w", 2)
+        async with WaitingRoom(store).open() as room:
+            running = [await room.batch(f"run{i}") for i in range(2)]
+            for place in running:
+                place.began()
+            waits = [
+                room.batch(f"wait{i}", wait_ms=600_000 - 1_000 * i, tenant=f"t{i}")
+                for i in range(5)
+            ]
+            await asyncio.sleep(0.3)
+            await away(store, room)
+            await asyncio.sleep(3)
+            if forgets:
+                store.lose_everything()
+                store.room("w", 2)
+            store.calls.clear()
+            store.away = False
+            await asyncio.sleep(0.9)
+            steps = [call[1] for call in store.calls]
+            assert steps[0] == "resume"
+            assert calls(store, "enter") == [f"wait{i}" for i in reversed(range(5))]
+            assert set(store.pools["m"].places) == {"run0", "run1"}
+            assert all(p.state is PlaceState.BEGAN for p in store.pools["m"].places.values())
+            for place in running:
+                await place.end(150)
+            for task in waits:
+                await (await task).end(150)
+        assert store.is_at_rest
+
+    test()
+
+
+@virtually
+async def test_a_store_that_came_back_empty_unnoticed_is_told_by_renewals() -> None:
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        held = await room.place("a")
+        held.began()
+        waits = room.place("b")
+        await asyncio.sleep(0.3)
+        store.lose_everything()
+        await asyncio.sleep(0.8)
+        pool = store.pools["m"]
+        assert (set(pool.places), set(pool.waiting)) == ({"a"}, {"b"})
+        assert store.clock.now_ms() - pool.waiting["b"].ticket.entered_ms == 1_100
+        store.room("w", 1)
+        await held.end(150)
+        await (await waits).end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_what_ended_while_the_store_was_away_is_told_when_it_is_back() -> None:
+    """With what it cost."""
+    store = MemoryStore()
+    store.room("w", 2)
+    async with WaitingRoom(store).open() as room:
+        places = [await room.place(name) for name in ("a", "b")]
+        await away(store, room)
+        await places[0].end(150)
+        await asyncio.sleep(1)
+        assert set(store.pools["m"].places) == {"a", "b"}
+        store.away = False
+        await asyncio.sleep(1)
+        assert set(store.pools["m"].places) == {"b"}
+        assert store.pools["m"].speed.cost == 150
+        await places[1].end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_a_place_lives_as_long_as_it_is_held() -> None:
+    """For minutes, interactive or batch, with tokens or without."""
+    store = MemoryStore()
+    store.room("w", 4)
+    async with WaitingRoom(store).open() as room:
+        held: list[HeldPlace] = [
+            await room.place("a"), await room.place("b"), await room.batch("c"),
+            await room.batch("d"),
+        ]  # fmt: skip
+        held[0].began()
+        held[2].began()
+        granted = {name: place.granted_ms for name, place in store.pools["m"].places.items()}
+        await asyncio.sleep(300)
+        assert not calls(store, "resume")
+        assert granted == {
+            name: place.granted_ms for name, place in store.pools["m"].places.items()
+        }
+        for place in held:
+            await place.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_a_place_moves_with_its_request() -> None:
+    """Its worker failed, and it is tried on another."""
+    store = MemoryStore()
+    for name in ("v", "w"):
+        store.room(name, 2)
+    async with WaitingRoom(store).open() as room:
+        place = await room.place("a")
+        other = "w" if place.worker == "v" else "v"
+        place.runs_on(other)
+        assert place.worker is not None
+        await settle()
+        assert place.worker == other
+        assert store.pools["m"].places["a"].worker == other
+        assert store.pools["m"].rooms[other].running == 1
+        await place.end(150)
+    assert store.is_at_rest
