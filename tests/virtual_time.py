@@ -9,7 +9,7 @@ from typing import Any
 from memory_ports import START_MS
 
 
-class _Instant(selectors.DefaultSelector):  # type: ignore[valid-type,misc]
+class _Instant(selectors.DefaultSelector):
     """Does not wait, but says how long it would have."""
 
     waited_s = 0.0

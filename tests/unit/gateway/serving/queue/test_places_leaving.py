@@ -123,7 +123,7 @@ def test_a_cancellation_at_any_await_leaves_nothing(way: Way, late: bool) -> Non
     assert number > WAYS[way]
 
 
-WAYS = {at_once: 2, after_a_wait: 4, parked: 6, taken_back: 6}
+WAYS: dict[Way, int] = {at_once: 2, after_a_wait: 4, parked: 6, taken_back: 6}
 """Awaits that each has at least."""
 
 
