@@ -1,132 +1,29 @@
 """Two gateways on one Valkey that a test may break: the first reaches it through a proxy."""
 
-import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import redis
 import servers
-from pausable_proxy import PausableProxy
+from breakable_store import Store
+from sequence_witness import ABORT_MS, Span, crowds, spans, told
 from weir_dev import Json, Reply, WeirDev, weir_dev
-
-from backend.embedded import DataDir, EmbeddedValkey, running
 
 TTL_MS = 2_000
 RENEW_MS = 400
 DECISION_S = 0.1
+SERVED_S = 3.0
 CUT_OFF, WITH_STORE = 0, 1
 """The gateways' numbers: behind the proxy, and not."""
-
-
-class ProxyThread:
-    """A PausableProxy in a thread of its own."""
-
-    def __init__(self, url: str) -> None:
-        self.proxy = PausableProxy(url)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.run(self.proxy.listen)
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do it in the proxy's own loop."""
-        asyncio.run_coroutine_threadsafe(work(), self._loop).result(10)
-
-    def hang(self) -> None:
-        async def hang() -> None:
-            self.proxy.hang()
-
-        self.run(hang)
-
-    def delay(self, seconds: float) -> None:
-        async def delay() -> None:
-            self.proxy.delay_s = seconds
-
-        self.run(delay)
-
-    def cut(self) -> None:
-        self.run(self.proxy.cut)
-
-    def refuse(self) -> None:
-        self.run(self.proxy.refuse)
-
-    def heal(self) -> None:
-        self.run(self.proxy.heal)
-
-    def close(self) -> None:
-        self.hang()
-        self.refuse()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-@dataclass
-class Store:
-    """A Valkey at one address, whatever lies in it and whether it runs."""
-
-    folder: Path
-    proxy: ProxyThread = field(init=False)
-    starts: int = 0
-
-    def __post_init__(self) -> None:
-        self._port = servers.free_port()
-        self._running: Any = None
-        self._data_dir: DataDir
-        self.start()
-        self.proxy = ProxyThread(self.url)
-
-    def start(self, *, empty: bool = False) -> None:
-        """Start it, on a folder of its own where it is to be empty."""
-        if self._running is not None:
-            self._running.__exit__(None, None, None)
-            self._data_dir.close()
-        if empty or self.starts == 0:
-            self.starts += 1
-        here = self.folder / f"valkey-{self.starts}"
-        (here / "valkey").mkdir(parents=True, exist_ok=True)
-        (here / "valkey" / "port").write_text(str(self._port))
-        (here / "valkey" / "password").write_text("secret")
-        self._data_dir = DataDir.open(here)
-        self._valkey = EmbeddedValkey(self._data_dir)
-        assert self._valkey.port == self._port
-        self._running = running(self._valkey)
-        self.process: subprocess.Popen[bytes] = self._running.__enter__()
-
-    @property
-    def url(self) -> str:
-        """Its address, without the proxy."""
-        return self._valkey.url
-
-    @contextmanager
-    def client(self) -> Iterator["redis.Redis"]:
-        """A client of it, without the proxy."""
-        with redis.Redis.from_url(self.url) as client:
-            yield client
-
-    def kill(self) -> None:
-        """`kill -9`; `start` brings it back."""
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> None:
-        """The end."""
-        self.proxy.close()
-        with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGCONT)
-        self._running.__exit__(None, None, None)
-        self._data_dir.close()
 
 
 @dataclass
@@ -134,7 +31,14 @@ class Timed:
     """An answer and how long it took, to its last byte."""
 
     reply: Reply
+    began: float
+    """On the monotonic clock."""
     took_s: float
+
+    @property
+    def ended(self) -> float:
+        """On the monotonic clock."""
+        return self.began + self.took_s
 
     @property
     def outcome(self) -> str:
@@ -148,6 +52,8 @@ class TwoGateways(WeirDev):
 
     urls: tuple[str, str] = ("", "")
     store: Store = field(default=None)  # type: ignore[assignment]
+    asked: dict[str, int] = field(default_factory=dict)
+    """Which gateway each request was sent to, as far as it was answered."""
 
     @property
     def ready(self) -> Json:
@@ -157,7 +63,21 @@ class TwoGateways(WeirDev):
         """One chat completion of one token."""
         began = time.monotonic()
         reply = self.chat(gateway=gateway, **{"max_tokens": 1, **fields})
-        return Timed(reply, time.monotonic() - began)
+        self.note(reply.headers["x-request-id"], gateway)
+        return Timed(reply, began, time.monotonic() - began)
+
+    def served(self, gateway: int = CUT_OFF, within_s: float = SERVED_S, **fields: Any) -> Timed:
+        """The same, asked until it is answered with 200: a store that got no core for a moment may
+        be taken for one that is away."""
+        deadline = time.monotonic() + within_s
+        while (asked := self.timed(gateway, **fields)).outcome != "200":
+            assert time.monotonic() < deadline, asked.reply.raw
+            time.sleep(0.02)
+        return asked
+
+    def note(self, request_id: str, gateway: int) -> None:
+        """That a gateway was asked so."""
+        self.asked[request_id.replace("-", "")] = gateway
 
     def words(self, gateway: int = CUT_OFF) -> tuple[int, list[str]]:
         """Status and words of `/readyz`."""
@@ -178,19 +98,30 @@ class TwoGateways(WeirDev):
             stream.begun()
         return opened
 
-    def most_at_once(self, since: int) -> int:
-        """The witness: how many sequences the worker ran at once since then."""
-        seen = self.worker(f"/weir/ledger?since={since}")["entries"]
-        edges = sorted(
-            edge
-            for entry in seen
-            for edge in ((entry["started_at_ms"], 1), (entry["ended_at_ms"], -1))
-        )
-        most = now = 0
-        for _, step in edges:
-            now += step
-            most = max(most, now)
-        return most
+    def ran(self, since: int) -> list[Span]:
+        """What the worker ran since then."""
+        return spans(self.worker(f"/weir/ledger?since={since}")["entries"], self.asked)
+
+    def assert_never_more(self, limit: int, since: int, *left: "Stream") -> None:
+        """INV-2 by the worker's ledger: it never ran more since then. Excused are only `left`, and
+        only where the engine went on with them for longer than a gateway waits for an abort."""
+        ran = self.ran(since)
+        late = {stream.request_id for stream in left if stream.ended_late(ran)}
+        for at_ms, together in crowds(ran):
+            counted = [each for each in together if each.request_id not in late]
+            assert len(counted) <= limit, self.told(ran, too_many=at_ms)
+
+    def told(self, ran: list[Span], **instants_ms: int) -> str:
+        """For a failure's message: what ran, and what the gateways say of leases that lapsed."""
+        names = ("weir_excess_sequences_seen_total", "weir_leases_recreated_total")
+        counts = {name: [self.metric(name, at) for at in (CUT_OFF, WITH_STORE)] for name in names}
+        return f"{counts}\n{told(ran, **instants_ms)}"
+
+    def lapses_ms(self) -> int:
+        """When the first of the tenant's leases lapses, if it is not renewed. Unix ms."""
+        with self.store.client() as client:
+            held: Any = client.zrange(f"weir:{{{self.tenant}}}:leases", 0, -1, withscores=True)
+        return min(int(score) for name, score in held if name != b"@")
 
     @property
     def ledger_end(self) -> int:
@@ -204,7 +135,9 @@ class Stream:
 
     def __init__(self, system: TwoGateways, gateway: int, fields: Json) -> None:
         self.lines: list[bytes] = []
-        self.headers: dict[str, str] = {}
+        self.request_id = ""
+        self.left_ms: int | None = None
+        self._gateway = gateway
         self._system = system
         self._pool = ThreadPoolExecutor(1)
         self._done: Future[bytes] = self._pool.submit(self._read, gateway, fields)
@@ -221,13 +154,23 @@ class Stream:
 
     def leave(self) -> None:
         """Go before it has ended: what it has not used of its reservation is left."""
+        self.left_ms = self.left_ms or time.time_ns() // 1_000_000
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
-        self._done.result(10)
+        with suppress(ConnectionError):
+            self._done.result(10)
 
     def begun(self) -> None:
         """Wait for the first content."""
         self.until(lambda: b'"content":"' in b"".join(self.lines), "the first token")
+        head = b"".join(self.lines).partition(b"x-request-id: ")[2]
+        self.request_id = head.partition(b"\r\n")[0].decode().replace("-", "")
+        self._system.note(self.request_id, self._gateway)
+
+    def ended_late(self, ran: list[Span]) -> bool:
+        """Whether the engine went on with it for longer than a gateway waits, once it had left."""
+        (mine,) = (span for span in ran if span.request_id == self.request_id)
+        return self.left_ms is not None and mine.ended_ms >= self.left_ms + ABORT_MS
 
     def grows(self) -> None:
         """Wait for more than there is now."""

@@ -195,9 +195,9 @@ async def test_an_idle_store_is_pinged() -> None:
 
 
 async def test_a_ping_of_an_idle_store_that_comes_late_is_only_a_doubt() -> None:
-    """Within the time-out is in time, also where nothing else is asked: a store that is far away, or
-    stood still for a moment, is not lost by its regular ping alone. Judged where this process was
-    not itself held up."""
+    """Within the time-out is in time, also where nothing else is asked: a store that is far away,
+    or stood still for a moment, is not lost by its regular ping alone. Judged where this process
+    was not itself held up."""
     for _ in range(20):
         store = Store()
         store.delay_s = 0.07
