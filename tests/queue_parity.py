@@ -57,6 +57,7 @@ ROOM = st.fixed_dictionaries(
         "tokens_max": st.sampled_from([500, 1_000, 2_500, 2**60]),
     }
 )
+ROOMS = st.lists(ROOM, min_size=1, max_size=3, unique_by=lambda room: str(room["id"]))
 GATEWAY = st.sampled_from(GATEWAYS)
 PICK = st.integers(0, 30)
 
@@ -88,7 +89,7 @@ class QueueParity(RuleBasedStateMachine):
         self.wishes: dict[str, tuple[Wish, str]] = {}
         self.redis = type(self).connect()
 
-    @initialize(floor=st.sampled_from([0, 50, 300, 1_000]), rooms=st.lists(ROOM, max_size=3))
+    @initialize(floor=st.sampled_from([0, 50, 300, 1_000]), rooms=ROOMS)
     def begin(self, floor: int, rooms: list[dict[str, Any]]) -> None:
         self.floor = floor
         self.pool = Pool(TTL_MS, floor_permille=floor)
@@ -99,7 +100,7 @@ class QueueParity(RuleBasedStateMachine):
             )
             for gateway in GATEWAYS
         }  # fmt: skip
-        self.report(rooms, 60_000)
+        self.report(rooms, 3_600_000)
 
     def wait(self, call: Awaitable[Reply]) -> Reply:
         return self.loop.run_until_complete(_awaited(call))
@@ -136,9 +137,24 @@ class QueueParity(RuleBasedStateMachine):
             number = len(self.wishes) * 7_919 % 1_000
             self.enter_one(gateway, Wish(id=f"{number:x}", **drawn), max_queued)
 
-    @rule(gateway=GATEWAY, wishes=WISHES)
-    def enter_more(self, gateway: str, wishes: list[dict[str, Any]]) -> None:
-        self.enter(gateway, wishes, 9)
+    @rule(gateway=GATEWAY, wishes=WISHES, band=st.sampled_from(Band))
+    def many_of_one_band(self, gateway: str, wishes: list[dict[str, Any]], band: Band) -> None:
+        self.enter(gateway, [{**wish, "band": band, "wait_ms": 60_000} for wish in wishes], 9)
+
+    @rule(gateway=GATEWAY, wishes=WISHES, ms=st.sampled_from([0, 0, 10, 500]))
+    def batch_and_then_interactive(
+        self, gateway: str, wishes: list[dict[str, Any]], ms: int
+    ) -> None:
+        """Of batch that has just begun some is asked back."""
+        self.some_leave(5, 300, ms)
+        self.many_of_one_band(gateway, [{**w, "taken_back": 0} for w in wishes], Band.BATCH)
+        self.many_of_one_band(gateway, wishes, Band.INTERACTIVE)
+
+    @rule(count=st.integers(1, 3), cost=st.sampled_from([0, 40, 700]), ms=st.sampled_from([0, 300]))
+    def some_leave(self, count: int, cost: int, ms: int) -> None:
+        """Places end, and whoever waits has room."""
+        for ticket_id in sorted(self.pool.places)[:count]:
+            self.leave_one(ticket_id, cost, ms)
 
     @precondition(lambda self: self.wishes)
     @rule(pick=PICK, max_queued=st.sampled_from([0, 9]))
@@ -186,10 +202,13 @@ class QueueParity(RuleBasedStateMachine):
     @precondition(lambda self: self.wishes)
     @rule(pick=PICK, cost=st.sampled_from([None, 0, 1, 700, 5_000]), ms=st.sampled_from([0, 900]))
     def leave(self, pick: int, cost: int | None, ms: int) -> None:
-        wish, gateway = self.picked(pick)
+        self.leave_one(self.picked(pick)[0].id, cost, ms)
+
+    def leave_one(self, ticket_id: str, cost: int | None, ms: int) -> None:
         self.clock.clock_ms += ms
-        self.pool.leave(wish.id, actual_cost=cost, now_ms=self.clock.now())
-        self.both(gateway, lambda q: q.leave(self.name, wish.id, actual_cost=cost), None)
+        gateway = self.wishes[ticket_id][1]
+        self.pool.leave(ticket_id, actual_cost=cost, now_ms=self.clock.now())
+        self.both(gateway, lambda q: q.leave(self.name, ticket_id, actual_cost=cost), None)
 
     @rule(tenant=st.sampled_from(TENANTS), gateway=GATEWAY)
     def unpark(self, tenant: str, gateway: str) -> None:
@@ -218,8 +237,8 @@ class QueueParity(RuleBasedStateMachine):
         self.both(gateway, lambda q: q.resume(self.name, runs), None)
 
     @rule(
-        rooms=st.lists(ROOM, min_size=1, max_size=3, unique_by=lambda room: room["id"]),
-        well_ms=st.sampled_from([0, 3_000, 60_000, 3_600_000]),
+        rooms=ROOMS,
+        well_ms=st.sampled_from([0, 3_000, 3_600_000, 3_600_000, 3_600_000, 3_600_000]),
     )
     def report(self, rooms: list[dict[str, Any]], well_ms: int) -> None:
         now_ms = self.clock.now()
@@ -232,21 +251,30 @@ class QueueParity(RuleBasedStateMachine):
         self.pool.report_all(expected, now_ms=now_ms)
         self.both(GATEWAYS[0], lambda q: q.report(self.name, reported, well_ms=well_ms), None)
 
-    @rule(ms=st.one_of(st.integers(0, 1_100), st.integers(1_100, 40_000)))
+    @rule(ms=st.sampled_from([0, 1, 100, 500, 1_000, 1_100, 5_000, 30_000]))
     def time_passes(self, ms: int) -> None:
         self.clock.clock_ms += ms
 
-    @rule(ms=st.sampled_from([0, 1_000, 4_000]))
+    @rule(ms=st.sampled_from([1_000, 4_000, 9_000, 30_000]))
     def time_passes_and_all_live(self, ms: int) -> None:
-        self.clock.clock_ms += ms
-        self.renew(GATEWAYS[1], [], True)
+        """They are taken up, and renewed all the while."""
+        self.all_places("take_up")
+        while ms > 0:
+            self.clock.clock_ms += min(ms, TTL_MS - 1)
+            ms -= TTL_MS - 1
+            self.renew(GATEWAYS[1], [], True)
 
-    @rule(ms=st.one_of(st.integers(1, 2_000), st.integers(2_000, 600_000)))
+    @rule(ms=st.sampled_from([1, 700, 20_000, 600_000]))
     def clock_steps_back(self, ms: int) -> None:
         self.clock.clock_ms -= ms
 
-    @rule(what=st.sampled_from(["flushed", "flushed", "lost", "twenty minutes", "all lapse"]))
-    def something_rare(self, what: str) -> None:
+    @rule(
+        what=st.sampled_from(["flushed", "lost", "twenty minutes", "all lapse"]),
+        is_now=st.sampled_from([False, False, True]),
+    )
+    def something_rare(self, what: str, is_now: bool) -> None:
+        if not is_now:
+            return
         if what == "flushed":
             self.wait(type(self).flush_scripts())
         elif what == "lost":
