@@ -50,7 +50,7 @@ class Keeper:
     async def keep(self) -> None:
         """Renew, and see the store go and come back; for ever."""
         while True:
-            await asyncio.sleep(TICK_S)
+            await self._store.until_wanted(TICK_S)
             if not self._store.is_open:
                 self._store.lost()
             elif not self._store.ready.is_set():

@@ -9,8 +9,10 @@ from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue import refusals
 from gateway.serving.queue.book import Book
 from gateway.serving.queue_ports import PoolQueue
-from gateway.serving.store_watch import StoreState
+from gateway.serving.store_watch import MOMENT_S, StoreState
 
+_BREATH_S = 0.005
+"""Between two turns of what goes on behind the requests, however many ask for one."""
 Reply = TypeVar("Reply")
 
 
@@ -38,6 +40,8 @@ class QueueStore:
         self._book = book
         self.ready = asyncio.Event()
         self.ready.set()
+        self._wanted = asyncio.Event()
+        self._lost_at_s = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -47,10 +51,19 @@ class QueueStore:
     async def until_ready(self, within_s: float) -> bool:
         """Whether it decides; waits so long where it is just coming back."""
         if not self.ready.is_set() and self._watch.state is not StoreState.AWAY:
+            self._wanted.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
                     await self.ready.wait()
         return self.ready.is_set()
+
+    async def until_wanted(self, within_s: float) -> None:
+        """Return after this time, or as soon as somebody waits for it to be ready."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._wanted.wait()
+                await asyncio.sleep(_BREATH_S)
+        self._wanted.clear()
 
     async def ask(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
         """The reply. Asked a second time where the store answers a ping: only that reply came too
@@ -64,8 +77,13 @@ class QueueStore:
         return await self._watch.ask(call)
 
     def lost(self) -> None:
-        """It did not answer. Where it is away, interactive requests that wait are told so; batch
-        waits on."""
-        if not self.is_open:
+        """It did not answer. Where it is away for more than a moment, interactive requests that
+        wait are told so; batch waits on."""
+        if self.is_open:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if self.ready.is_set():
             self.ready.clear()
+            self._lost_at_s = now_s
+        if now_s - self._lost_at_s >= MOMENT_S:
             self._book.stop_interactive(refusals.store_away)

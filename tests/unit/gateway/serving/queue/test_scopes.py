@@ -1,0 +1,59 @@
+"""A look at a tenant's limits on real leases: what it tells, and that it takes nothing."""
+
+import pytest
+from memory_leases import Holder
+
+from gateway.domain.admission import Demand
+from gateway.domain.tenant import Limits
+from gateway.errors import LimitReached, Overloaded
+from gateway.serving.queue.scopes import LeaseSight
+
+
+def sight(holder: Holder, tokens: int = 60) -> LeaseSight:
+    return LeaseSight(holder.leases, holder.caller, "m", Demand("asks", 1, tokens, tokens))
+
+
+async def test_room_is_seen_and_not_taken() -> None:
+    holder = Holder(Limits(max_sequences=1))
+    assert await sight(holder).has_room()
+    assert await sight(holder).refusal() is None
+    assert holder.leases.held == 0
+    await holder.ask("a")
+    assert not await sight(holder).has_room()
+
+
+async def test_the_refusal_is_the_limits_own() -> None:
+    holder = Holder(Limits(tpm=100))
+    await holder.ask("a", 90)
+    refused = await sight(holder).refusal()
+    assert isinstance(refused, LimitReached)
+    assert (refused.type, refused.code) == ("tokens", "rate_limit_exceeded")
+    assert "100 tokens a minute: 90 in use, this request needs 60" in refused.message
+    assert holder.tokens == 90
+    assert holder.leases.held == 1
+    # The request itself can still be decided on.
+    await holder.ask("asks", 10)
+
+
+async def test_what_was_granted_after_all_is_given_back() -> None:
+    """Somebody ended between the look and the decision."""
+    holder = Holder(Limits(max_sequences=1))
+    lease = await holder.ask("a")
+    observe = holder.ledger.observe
+
+    async def then_ends(*asked: object) -> object:
+        uses = await observe(*asked)  # type: ignore[arg-type]
+        await holder.end(lease, 60)
+        return uses
+
+    holder.ledger.observe = then_ends  # type: ignore[method-assign,assignment]
+    assert await sight(holder).refusal() is None
+    assert holder.leases.held == 0
+    assert not holder.state.leases
+
+
+async def test_nobody_knows_while_the_store_is_away() -> None:
+    holder = Holder()
+    await holder.lose()
+    with pytest.raises(Overloaded):
+        await sight(holder).has_room()
