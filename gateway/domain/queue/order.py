@@ -172,7 +172,11 @@ def take_back(
     """Places of batch that must be given back so that interactive requests which wait can be
     granted: such as have not sent a token, the newest first, as few as it takes. What was asked
     back before counts as free already; `kept` says which worker is kept for whom."""
-    held = sorted(places, key=lambda place: (-place.granted_ms, place.ticket.id))
+    held = list(places)
+    movable = [place for place in held if _may_go(place, now_ms)]
+    if not movable:
+        return []
+    movable.sort(key=lambda place: (-place.granted_ms, place.ticket.id))
     left = {name: copy(room) for name, room in rooms.items()}
     for place in held:
         if place.state is PlaceState.TAKEN_BACK and place.worker in left:
@@ -185,7 +189,7 @@ def take_back(
             plan
             for name in sorted(left)
             if (name != kept.worker or ticket.id == kept.ticket_id)
-            and (plan := _plan(ticket, left[name], held, chosen, now_ms)) is not None
+            and (plan := _plan(ticket, left[name], movable, chosen, now_ms)) is not None
         ]
         if not plans:
             continue
@@ -199,14 +203,11 @@ def take_back(
 
 
 def _plan(
-    ticket: Ticket, room: WorkerRoom, held: list[Place], chosen: list[Place], now_ms: int
+    ticket: Ticket, room: WorkerRoom, movable: list[Place], chosen: list[Place], now_ms: int
 ) -> tuple[WorkerRoom, list[Place]] | None:
     """What must go from this worker so that it takes the request; None where all is not enough."""
     after, plan = copy(room), list[Place]()
-    candidates = (
-        place for place in held
-        if place.worker == room.id and _may_go(place, now_ms) and place not in chosen
-    )  # fmt: skip
+    candidates = (place for place in movable if place.worker == room.id and place not in chosen)
     while not after.takes(ticket, as_batch=False, now_ms=now_ms):
         place = next(candidates, None)
         if place is None:
