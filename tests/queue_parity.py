@@ -5,7 +5,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import hypothesis.strategies as st
@@ -18,13 +18,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from queue_specified import PoolClock, forget_pool, specified_ticket, specified_use
+from queue_specified import Ear, PoolClock, forget_pool, specified_ticket, specified_use
 
 from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.redis import RedisClient
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.pool import Pool
-from gateway.domain.queue.tickets import Answer, Band, Message
+from gateway.domain.queue.tickets import Answer, Band
 from gateway.serving.queue_ports import Run, Wish
 
 START_MS = 1_800_000_000_000
@@ -60,14 +60,6 @@ ROOM = st.fixed_dictionaries(
 ROOMS = st.lists(ROOM, min_size=1, max_size=3, unique_by=lambda room: str(room["id"]))
 GATEWAY = st.sampled_from(GATEWAYS)
 PICK = st.integers(0, 30)
-
-
-class Ear(Protocol):
-    """Hears what is told to gateways. `told` gives all that was told since, in order."""
-
-    async def told(self) -> list[Message]: ...
-
-    async def aclose(self) -> None: ...
 
 
 class QueueParity(RuleBasedStateMachine):
@@ -141,14 +133,21 @@ class QueueParity(RuleBasedStateMachine):
     def many_of_one_band(self, gateway: str, wishes: list[dict[str, Any]], band: Band) -> None:
         self.enter(gateway, [{**wish, "band": band, "wait_ms": 60_000} for wish in wishes], 9)
 
-    @rule(gateway=GATEWAY, wishes=WISHES, ms=st.sampled_from([0, 0, 10, 500]))
+    @rule(
+        gateway=GATEWAY,
+        wishes=WISHES,
+        ms=st.sampled_from([0, 0, 10, 500]),
+        give_back=st.booleans(),
+    )
     def batch_and_then_interactive(
-        self, gateway: str, wishes: list[dict[str, Any]], ms: int
+        self, gateway: str, wishes: list[dict[str, Any]], ms: int, give_back: bool
     ) -> None:
         """Of batch that has just begun some is asked back."""
         self.some_leave(5, 300, ms)
         self.many_of_one_band(gateway, [{**w, "taken_back": 0} for w in wishes], Band.BATCH)
         self.many_of_one_band(gateway, wishes, Band.INTERACTIVE)
+        if give_back:
+            self.all_taken_back_give_back()
 
     @rule(count=st.integers(1, 3), cost=st.sampled_from([0, 40, 700]), ms=st.sampled_from([0, 300]))
     def some_leave(self, count: int, cost: int, ms: int) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import redis.asyncio
@@ -86,8 +87,18 @@ async def forget_pool(redis_client: RedisClient, name: str) -> None:
         await redis_client.delete(key)
 
 
+class Ear(Protocol):
+    """Hears what is told to gateways."""
+
+    async def told(self) -> list[Message]:
+        """All since the last time, in order."""
+
+    async def aclose(self) -> None:
+        """Listen no more."""
+
+
 class OneServersEar:
-    """Subscribed on one server, beside the gateways. Everything before a mark has been told."""
+    """Subscribed on one server, beside the gateways. What came before a mark has been told."""
 
     def __init__(self, plain: "redis.asyncio.Redis", pubsub: Any, gateways: dict[str, str]) -> None:
         self._plain = plain
@@ -95,7 +106,7 @@ class OneServersEar:
         self._gateways = gateways
 
     @classmethod
-    async def at(cls, url: str, gateways: tuple[str, ...]) -> "OneServersEar":
+    async def at(cls, url: str, gateways: Sequence[str]) -> "OneServersEar":
         """Listen at a server."""
         plain = redis.asyncio.Redis.from_url(url)
         pubsub = plain.pubsub(ignore_subscribe_messages=True)
@@ -122,3 +133,33 @@ class OneServersEar:
         """Listen no more."""
         await self._pubsub.aclose()
         await self._plain.aclose()
+
+
+class ManyServersEar:
+    """At each primary of a cluster. Whichever published it, each hears all of it, a little later:
+    so a server's own messages are told at once, and what the others hear is waited for."""
+
+    def __init__(self, ears: list[OneServersEar]) -> None:
+        self._ears = ears
+
+    @classmethod
+    async def at(cls, ports: list[int], password: str, gateways: Sequence[str]) -> "ManyServersEar":
+        """Listen at all of them."""
+        urls = [f"redis://:{password}@127.0.0.1:{port}" for port in ports]
+        return cls([await OneServersEar.at(url, gateways) for url in urls])
+
+    async def told(self) -> list[Message]:
+        """What the one that published has told, once the others have heard as much."""
+        heard = [await ear.told() for ear in self._ears]
+        longest = max(heard, key=len)
+        async with asyncio.timeout(5):
+            for at, ear in enumerate(self._ears):
+                while len(heard[at]) < len(longest):
+                    heard[at] += await ear.told()
+        assert all(messages == longest for messages in heard)
+        return longest
+
+    async def aclose(self) -> None:
+        """Listen no more."""
+        for ear in self._ears:
+            await ear.aclose()

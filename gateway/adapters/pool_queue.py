@@ -127,6 +127,11 @@ class RedisPoolQueue:
         """What this gateway is told, for ever."""
         return self._messages.listen()
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether somebody who reads `messages` is told now."""
+        return self._messages.listening.is_set()
+
     async def listening(self) -> None:
         """Once somebody who reads `messages` is told."""
         await self._messages.listening.wait()
