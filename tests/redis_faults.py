@@ -225,7 +225,7 @@ def _gateway(system: WeirDev, store: Store, folder: Path) -> Iterator[str]:
     with (folder / "cut-off.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while True:
                 with suppress(OSError):
                     if system.request("GET", url + "/readyz").status == 200:

@@ -23,7 +23,7 @@ from redis_faults import (
     of_a_new_tenant,
 )
 from sequence_witness import crowds
-from starvation import Control
+from starvation import Control, control_of_gateway
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(240)]
 HEALED_S = 3.0
@@ -89,7 +89,7 @@ def fault(request: pytest.FixtureRequest, gateways: TwoGateways) -> Iterator[Fau
 @pytest.fixture
 def control(gateways: TwoGateways) -> Iterator[Control]:
     """How long the gateway that is cut off got no core."""
-    with Control(gateways.gateway(CUT_OFF)) as asking:
+    with control_of_gateway(gateways.gateway(CUT_OFF)) as asking:
         yield asking
 
 
