@@ -181,8 +181,8 @@ def main() -> None:
     parser.add_argument("--loads", default="4+4,6+6,2+6,4+0,0+8")
     parser.add_argument("--controls", default=",".join(CONTROLS))
     parser.add_argument("--replicas", type=int, default=1)
-    parser.add_argument("--duration", type=float, default=700.0)
-    parser.add_argument("--warmup", type=float, default=200.0)
+    parser.add_argument("--duration", type=float, default=600.0)
+    parser.add_argument("--warmup", type=float, default=150.0)
     asked = parser.parse_args()
     click.echo(
         f"SIMULATED: {asked.replicas} x {DEFAULT_PROFILE.name}, virtual clock, eviction slru, "

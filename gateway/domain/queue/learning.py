@@ -35,7 +35,9 @@ class Learned:
     """Where it stops while there is none."""
     is_alone: bool
     high: int
-    """Where batch's ceiling was cut last: up to there it grows fast again."""
+    """Where batch's ceiling was cut first: up to there it grows fast again."""
+    is_falling: bool = False
+    """The last decision was a cut."""
     drains_ms: int = 0
     """Until then more than is allowed may run, from when batch was alone."""
 
@@ -145,10 +147,10 @@ class LatencyRule:
         enough = min(self.samples_min, max(FEW, learned.batch_max))
         if samples.counted < enough or now_ms < learned.since_ms + self.decide_ms:
             return None
-        after = replace(learned, epoch=learned.epoch + 1, since_ms=now_ms)
+        after = replace(learned, epoch=learned.epoch + 1, since_ms=now_ms, is_falling=False)
         # One more than the share may be chance, which matters where samples are few.
         if (samples.over - 1) * 1000 > self.over_permille * samples.counted:
-            return self._cut(after, samples)
+            return self._cut(after, samples, _high(learned))
         return self._grown(after, samples, facts)
 
     def ceilings(self, learned: Learned, facts: EngineFacts, *, now_ms: int) -> Ceilings:
@@ -170,21 +172,20 @@ class LatencyRule:
         )  # fmt: skip
         return replace(after, high=after.batch_max)
 
-    def _cut(self, learned: Learned, samples: Samples) -> Learned:
+    def _cut(self, learned: Learned, samples: Samples, high: int) -> Learned:
         is_far = samples.over * 1000 > self.far_permille * samples.counted
         kept = self.cut_far_permille if is_far else self.cut_permille
         # What is over the new ceiling leaves as requests end; twice that is waited.
         stay_ms = samples.stay_ms // max(1, samples.ended)
         shows_ms = min(SHOWS_MS_MAX, 2 * stay_ms * (1000 - kept) // 1000)
         after = replace(learned, since_ms=learned.since_ms + shows_ms)
-        if is_far and samples.running * 10 >= learned.sequences * 9 * samples.counted:
+        is_full = samples.running * 10 >= learned.sequences * 9 * samples.counted
+        if is_far and is_full and not learned.is_alone:
             after = replace(after, sequences=_less(learned.sequences, kept))
         if not samples.batch_ran:
             return after
         size = learned.batch_max
-        # Cut again on the way up to where it was cut: that was too high. It is half believed.
-        high = size if size >= learned.high else (size + learned.high) // 2
-        return replace(_with_batch(after, _less(size, kept)), high=high)
+        return replace(_with_batch(after, _less(size, kept)), high=high, is_falling=True)
 
     def _grown(self, learned: Learned, samples: Samples, facts: EngineFacts) -> Learned:
         after = learned
@@ -207,6 +208,15 @@ class LatencyRule:
 def _less(size: int, kept_permille: int) -> int:
     """One at least: a target that can never be met still lets requests through."""
     return max(1, min(size - 1, size * kept_permille // 1000))
+
+
+def _high(learned: Learned) -> int:
+    """Where batch's ceiling was, once it is cut now. Cut again on its way up to there, that was too
+    high, and is half believed; on its way down nothing new is known of it."""
+    size = learned.batch_max
+    if size >= learned.high:
+        return size
+    return learned.high if learned.is_falling else (size + learned.high) // 2
 
 
 def _with_batch(learned: Learned, size: int) -> Learned:
