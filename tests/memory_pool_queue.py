@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from virtual_time import LoopClock
 
@@ -36,6 +36,8 @@ class MemoryStore:
         self.loses_message: Callable[[Message], bool] = lambda message: False
         self.loses_reply: Callable[[str], bool] = lambda step: False
         self.message_ms = 0
+        self.delay_ms: Callable[[str], int] = lambda step: 0
+        """How long a step that was sent takes to get here: a later one may overtake it."""
         self.calls: list[tuple[str, str, str]] = []
         """Gateway, step, and what of: a request's id, or the pool."""
         self.granted: list[str] = []
@@ -92,6 +94,7 @@ class MemoryPoolQueue:
         self.told: asyncio.Queue[Message] = asyncio.Queue()
         self.is_dead = False
         """A killed gateway: whatever it asked is never answered."""
+        self._under_way: set[asyncio.Future[Any]] = set()
 
     async def ping(self) -> None:
         await self._reach()
@@ -187,6 +190,17 @@ class MemoryPoolQueue:
         self, name: str, pool: str, what: str, step: Callable[[Pool, int], Reply]
     ) -> Reply:
         await self._reach()
+        sent = asyncio.ensure_future(self._sent(name, pool, what, step))
+        self._under_way.add(sent)
+        sent.add_done_callback(self._under_way.discard)
+        # What was sent takes effect, whoever still waits for the reply.
+        return await asyncio.shield(sent)
+
+    async def _sent(
+        self, name: str, pool: str, what: str, step: Callable[[Pool, int], Reply]
+    ) -> Reply:
+        if delay_ms := self.store.delay_ms(name):
+            await asyncio.sleep(delay_ms / 1000)
         self.store.calls.append((self.name, name, what))
         reply = self.store.step(pool, step)
         await asyncio.sleep(0)

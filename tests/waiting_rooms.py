@@ -23,6 +23,7 @@ def asked(request_id: str, **changes: Any) -> PlaceAsked:
         "id": request_id,
         "pool": "m",
         "tenant": "acme",
+        "key": "k1",
         "band": Band.INTERACTIVE,
         "sequences": 1,
         "need_tokens": 100,

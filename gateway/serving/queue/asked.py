@@ -41,6 +41,8 @@ class PlaceAsked:
     pool: str
     """The model."""
     tenant: str
+    key: str
+    """The API key: requests of one key and model have the same limits."""
     band: Band
     sequences: int
     need_tokens: int
@@ -72,6 +74,7 @@ def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> Pla
         id=asking.arrival.request_id.hex,
         pool=asking.model.id,
         tenant=caller.tenant.id,
+        key=caller.key.id,
         band=Band.BATCH if is_batch else Band.INTERACTIVE,
         sequences=request.sequences,
         need_tokens=needs.tokens,

@@ -83,13 +83,19 @@ class HeldPlace:
     async def end(self, actual_cost: int) -> None:
         """It ran, at this cost in weighted tokens. Returns when the store knows, or does not
         answer; also where this is cancelled the store is told. Does not raise."""
-        await self._end(actual_cost)
+        self.release(actual_cost)
+        await self._released()
 
     async def unused(self) -> None:
         """It never ran."""
-        await self._end(None)
+        self.release(None)
+        await self._released()
 
-    async def _end(self, actual_cost: int | None) -> None:
+    def release(self, actual_cost: int | None) -> None:
+        """As `end` or, without a cost, `unused`; the store is told soon, and nobody waits for
+        that."""
         self._waiting.depart(self.entry, actual_cost)
+
+    async def _released(self) -> None:
         if self.entry.departure is not None:
             await asyncio.shield(self.entry.departure)

@@ -4,7 +4,8 @@ A parked request is tried again where the limits may have room: when this gatewa
 of its tenant, when the refusal said that there would be room, or when nothing was heard for a
 while. Each time the limits are looked at first, without taking anything, at a bounded number of
 looks a second over all tenants; the store then lets the earliest of the tenant's parked requests
-wait for a place, whichever gateway it is of. When it was admitted the next is tried at once.
+wait for a place, whichever gateway it is of. When it was admitted the next is tried at once. Who
+comes meanwhile overtakes none of this gateway that had room wherever the newcomer has.
 """
 
 import asyncio
@@ -67,6 +68,26 @@ class Lots:
         lot.parked[entry] = sight
         lot.due_us = min(lot.due_us, now_us + after_us)
         self._changed.set()
+
+    def ahead_of(self, entry: Entry) -> Entry | None:
+        """A parked request that must not be overtaken by one that has just come: earlier, of the
+        same limits, and no larger, so that there is room for it wherever there is for the other."""
+        asked = entry.asked
+        lot = self._lots.get((asked.pool, asked.tenant))
+        if lot is None or entry.refused is not None:
+            return None
+        for each in lot.parked:
+            other = each.asked
+            if (
+                other.key == asked.key
+                and other.sequences <= asked.sequences
+                and other.need_tokens <= asked.need_tokens
+                and (other.band, each.order) < (asked.band, entry.order)
+            ):
+                lot.due_us = self._clock.monotonic_us()
+                self._changed.set()
+                return each
+        return None
 
     def remove(self, entry: Entry, *, admitted: bool) -> None:
         """It waits for its limits no more. Where it was admitted there may be room for another."""

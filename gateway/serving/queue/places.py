@@ -119,6 +119,7 @@ class Places:
         try:
             while True:
                 try:
+                    self._stay_behind(place.entry)
                     admitted = await scopes.admit()
                 except LimitReached as refused:
                     await self._park(place, scopes, refused)
@@ -143,6 +144,13 @@ class Places:
     async def until_told(self) -> None:
         """Return when the store has heard of all that ended here, or did not answer."""
         await self._waiting.until_told()
+
+    def _stay_behind(self, entry: Entry) -> None:
+        """Raise what an earlier request was refused with, where one of the same limits is parked
+        that this one would overtake."""
+        ahead = self._lots.ahead_of(entry)
+        if ahead is not None and ahead.refused is not None:
+            raise refusals.of_another(ahead.refused)
 
     async def _park(
         self, place: HeldPlace, scopes: Scopes[Admitted], refused: LimitReached

@@ -94,6 +94,15 @@ def aged(refused: LimitReached, by_ms: int) -> LimitReached:
     return refused
 
 
+def of_another(refused: LimitReached) -> LimitReached:
+    """What an earlier request was refused with, for one of the same limits that is behind it."""
+    same = LimitReached(
+        refused.message, kind=refused.type, retry_after_ms=refused.retry_after_ms or RETRY_MS
+    )
+    same.headers, same.rests_on_tokens = refused.headers, refused.rests_on_tokens
+    return same
+
+
 def reason_of(error: BaseException) -> str | None:
     """Why it got no place, as a metric's label; None where that was for another reason."""
     if isinstance(error, WaitTooLong):

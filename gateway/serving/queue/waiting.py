@@ -209,6 +209,8 @@ class Waiting:
         if entry.state is State.PARKED and entry.refused is not None:
             since_us = entry.clock.monotonic_us() - entry.refused_us
             return refusals.aged(entry.refused, since_us // 1000)
+        if not self.store.ready.is_set():
+            return refusals.store_away()
         waited_us = entry.clock.monotonic_us() - entry.since_us
         predicted = None if entry.standing is None else entry.standing.wait_ms
         return refusals.wait_over(waited_us // 1000, predicted)

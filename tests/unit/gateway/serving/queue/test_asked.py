@@ -68,6 +68,7 @@ def test_an_interactive_request() -> None:
         id=UUID(int=7).hex,
         pool="m",
         tenant="acme",
+        key=a_key().id,
         band=Band.INTERACTIVE,
         sequences=2,
         need_tokens=400,

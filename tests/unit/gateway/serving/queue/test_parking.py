@@ -218,3 +218,49 @@ async def test_no_more_are_parked_than_may_wait() -> None:
             task.cancel()
         await settle()
     assert store.is_at_rest
+
+
+@virtually
+async def test_who_comes_later_does_not_overtake_who_is_parked() -> None:
+    """A slot is free at the very moment when it comes."""
+    store = MemoryStore()
+    store.room("w", 50)
+    async with WaitingRoom(store).open() as room:
+        tenant = Tenant(room, 1)
+        first = await tenant.ask("a")
+        parked = room.start(tenant.ask("b"))
+        await asyncio.sleep(1)
+        tenant.slots.used = 0
+        late = room.start(tenant.ask("c"))
+        place = await parked
+        assert store.clock.monotonic_us() == 1_000_000
+        assert not late.done()
+        await tenant.settle(place)
+        await (await late).end(150)
+        await first.end(150)
+    assert store.is_at_rest
+
+
+@pytest.mark.parametrize("changes", [{"need_tokens": 99}, {"key": "k2"}, {"wait_ms": 100}])
+def test_one_that_may_have_room_where_the_parked_one_has_none_goes_on(
+    changes: dict[str, int | str],
+) -> None:
+    """A smaller one, one of another key; or one that is due earlier."""
+
+    @virtually
+    async def test() -> None:
+        store = MemoryStore()
+        store.room("w", 50)
+        async with WaitingRoom(store, look_again_ms=5_000).open() as room:
+            tenant = Tenant(room, 0)
+            parked = room.start(tenant.ask("a"))
+            await asyncio.sleep(1)
+            tenant.slots.limit = 1
+            place = await tenant.ask("b", **changes)
+            assert store.clock.monotonic_us() == 1_000_000
+            await place.end(150)
+            parked.cancel()
+            await settle()
+        assert store.is_at_rest
+
+    test()

@@ -83,10 +83,12 @@ def stopping_at(
             step = steps.__next__
 
 
+@pytest.mark.parametrize("slow", ["", "enter", "take_up", "park", "give_back"])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("way", [at_once, after_a_wait, parked, taken_back])
-def test_a_cancellation_at_any_await_leaves_nothing(way: Way, late: bool) -> None:
-    """Cancelled at each await: while it waits or, late, with what it waited for at hand."""
+def test_a_cancellation_at_any_await_leaves_nothing(way: Way, late: bool, slow: str) -> None:
+    """Cancelled at each await: while it waits or, late, with what it waited for at hand. Of the
+    steps at the store one is slow, so that a leave could overtake it."""
     awaits = 0
 
     @virtually
@@ -106,6 +108,7 @@ def test_a_cancellation_at_any_await_leaves_nothing(way: Way, late: bool) -> Non
             await stopping_at(way(room), stop)
 
         store = MemoryStore()
+        store.delay_ms = lambda step: 40 if step == slow else 0
         async with WaitingRoom(store).open() as room:
             task = asyncio.create_task(stopped())
             await asyncio.gather(task, return_exceptions=True)
@@ -125,6 +128,34 @@ def test_a_cancellation_at_any_await_leaves_nothing(way: Way, late: bool) -> Non
 
 WAYS: dict[Way, int] = {at_once: 2, after_a_wait: 4, parked: 6, taken_back: 6}
 """Awaits that each has at least."""
+
+
+@pytest.mark.parametrize("slow", ["resume", "move", "began"])
+def test_what_is_told_of_a_place_is_not_overtaken_by_its_end(slow: str) -> None:
+    """Else the store would be told of a run that is no more."""
+
+    @virtually
+    async def test() -> None:
+        store = MemoryStore()
+        for name in ("v", "w"):
+            store.room(name, 1)
+        async with WaitingRoom(store).open() as room:
+            place = await room.batch("a")
+            store.delay_ms = lambda step: 50 if step == slow else 0
+            if slow == "resume":
+                store.step("m", lambda pool, now: pool.leave("a", actual_cost=None, now_ms=now))
+            elif slow == "move":
+                place.runs_on("v" if place.worker == "w" else "w")
+            else:
+                place.began()
+            while not place.entry.is_busy or place.entry.steps < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await place.end(150)
+            await asyncio.sleep(0.1)
+            assert slow in [step for _, step, _ in store.calls]
+            assert store.is_at_rest
+
+    test()
 
 
 @pytest.mark.parametrize("reply_takes_turns", range(6))

@@ -162,6 +162,17 @@ async def test_interactive_that_waits_is_refused_at_once_and_batch_waits() -> No
 
 
 @virtually
+async def test_batch_whose_wait_ends_while_the_store_is_away_is_told_that() -> None:
+    store = MemoryStore()
+    async with WaitingRoom(store).open() as room:
+        await away(store, room)
+        with pytest.raises(Overloaded) as refused:
+            await room.batch("a", wait_ms=3_000)
+        assert refused.value.code == "admission_unavailable"
+        assert room.places.count == 0
+
+
+@virtually
 async def test_a_store_that_stood_still_for_a_moment_refuses_nobody() -> None:
     store = MemoryStore()
     store.room("w", 1)
