@@ -39,9 +39,9 @@ class Waits:
     """How long requests are ready to wait."""
 
     interactive_ms: int = 10_000
-    batch_ms: int = 30_000
-    """Enough that some wait all the time. In earnest it is minutes, which costs only time here."""
-    promoted_before_ms: int = 5_000
+    batch_ms: int = 10_000
+    """Enough that some wait all the time. In earnest it is minutes; each that waits costs time."""
+    promoted_before_ms: int = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +112,7 @@ class Counted:
     tokens: Counter[TrafficClass] = field(default_factory=Counter)
     """Output tokens within the window."""
     weighted: Counter[str] = field(default_factory=Counter)
-    """Weighted tokens of each tenant's requests that ended within the window."""
+    """Weighted tokens that each tenant was served within the window, where weights are given."""
     taken_back: int = 0
     refused: int = 0
 
@@ -166,7 +166,7 @@ class VirtualGateways:
             return
         outcome = flight.outcome
         if self._window_ms[0] <= now_ms < self._window_ms[1]:
-            self.counted.tokens[flight.planned.traffic_class] += 1
+            self._count(flight, request)
         if outcome.last_token_at_ms is None:
             outcome.first_token_at_ms = flight.stretch_ms = now_ms
             self.pool.began(flight.id, now_ms=self.now_ms)
@@ -176,6 +176,16 @@ class VirtualGateways:
         outcome.last_token_at_ms = now_ms
         if self._learning and now_ms - flight.stretch_ms >= self._learning.rule.stretch_ms:
             self._sample(flight)
+
+    def _count(self, flight: Flight, request: SimulatedRequest) -> None:
+        planned = flight.planned
+        self.counted.tokens[planned.traffic_class] += 1
+        if self._weights:
+            is_first = flight.outcome.last_token_at_ms is None
+            uncached = planned.prompt_tokens - request.cached_tokens if is_first else 0
+            self.counted.weighted[planned.tenant] += weighted_tokens(
+                uncached_prompt_tokens=uncached, output_tokens=1
+            )
 
     def ended(self, request: SimulatedRequest, reason: EndReason | None, now_ms: float) -> None:
         """See `Observer`."""
@@ -196,8 +206,6 @@ class VirtualGateways:
             self._learning.add(flight.gateway, int(place.worker), stay)
         uncached = flight.planned.prompt_tokens - request.cached_tokens
         cost = weighted_tokens(uncached_prompt_tokens=uncached, output_tokens=request.generated)
-        if self._window_ms[0] <= now_ms < self._window_ms[1]:
-            self.counted.weighted[flight.planned.tenant] += cost
         self._over(flight)
         self.pool.leave(flight.id, actual_cost=cost, now_ms=self.now_ms)
         self._tell()

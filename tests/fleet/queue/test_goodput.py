@@ -1,0 +1,39 @@
+"""Done when 1 of the queue, shorter: interactive goodput over batch with ceilings learned live.
+`benchmarks/queue_goodput.py` has the whole table."""
+
+from functools import cache
+
+import pytest
+from virtual_goodput import Figures, Load, one_run, requests
+
+DURATION_S, WARMUP_S = 260.0, 110.0
+SEEDS = (1, 2)
+
+
+@cache
+def measured(load: str, control: str, seed: int) -> Figures:
+    """One run on the virtual clock."""
+    planned = requests(Load.parse(load), replicas=1, duration_s=DURATION_S, seed=seed, traces=None)
+    return one_run(planned, control, replicas=1, duration_s=DURATION_S, warmup_s=WARMUP_S)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_interactive_meets_its_targets_while_batch_fills_the_rest(seed: int) -> None:
+    """4 interactive and 4 batch requests a second on one replica. Without a queue over the
+    replica fewer than two thirds meet them."""
+    uncontrolled, learned = measured("4+4", "none", seed), measured("4+4", "learned", seed)
+    assert uncontrolled.goodput is not None
+    assert learned.goodput is not None
+    assert uncontrolled.goodput < 0.67
+    assert learned.goodput >= 0.94
+    assert learned.batch_tokens_per_s >= 850
+
+
+def test_interactive_alone_is_not_held_back() -> None:
+    """The queue takes nothing from it where there is no batch."""
+    seed = SEEDS[0]
+    free, queued = measured("4+4", "alone", seed), measured("4+0", "learned", seed)
+    assert queued.goodput is not None
+    assert free.goodput is not None
+    assert queued.goodput >= 0.97
+    assert abs(queued.goodput - free.goodput) < 0.02
