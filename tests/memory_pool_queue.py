@@ -38,6 +38,9 @@ class MemoryStore:
         self.message_ms = 0
         self.delay_ms: Callable[[str], int] = lambda step: 0
         """How long a step that was sent takes to get here: a later one may overtake it."""
+        self.reply_ms: Callable[[str], int] = lambda step: 0
+        """And how long its reply takes back."""
+        self.loses_call: Callable[[str], bool] = lambda step: False
         self.calls: list[tuple[str, str, str]] = []
         """Gateway, step, and what of: a request's id, or the pool."""
         self.granted: list[str] = []
@@ -201,9 +204,11 @@ class MemoryPoolQueue:
     ) -> Reply:
         if delay_ms := self.store.delay_ms(name):
             await asyncio.sleep(delay_ms / 1000)
+        if self.store.loses_call(name):
+            raise LedgerUnavailable(TimeoutError)
         self.store.calls.append((self.name, name, what))
         reply = self.store.step(pool, step)
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.store.reply_ms(name) / 1000)
         if self.store.away or self.store.loses_reply(name):
             raise LedgerUnavailable(TimeoutError)
         return reply

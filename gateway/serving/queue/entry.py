@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from gateway.domain.queue.tickets import Answer, Granted, Parked, Queued, TakenBack, Unknown
+from gateway.domain.queue.tickets import Answer, Parked, Queued
 from gateway.errors import LimitReached
 from gateway.serving.ports import Clock
 from gateway.serving.queue.asked import PlaceAsked
@@ -47,6 +47,8 @@ class Entry:
     state: State = State.ASKING
     in_store: bool = False
     """Whether the store may know it."""
+    was_let_wait: bool = False
+    """It is not counted again against `max_queued` where the store forgot it."""
     entered: int = 0
     """How often the store was asked to take it in."""
     worker: str | None = None
@@ -138,13 +140,10 @@ class Entry:
             await asyncio.wait({self._in_flight})
 
     def tell(self, answer: Answer, told_by: str) -> None:
-        """It waits and hears this. A place, granted or taken back, is not forgotten over what was
-        said before it."""
+        """It waits and hears this."""
         if isinstance(answer, Queued | Parked):
             self.standing = answer if isinstance(answer, Queued) else None
-            return
-        has_place = self._news is not None and isinstance(self._news.answer, Granted | TakenBack)
-        if isinstance(answer, Unknown) and has_place:
+            self.was_let_wait = True
             return
         self._news = News(answer, told_by)
         self._woken.set()
@@ -172,15 +171,15 @@ class Entry:
             raise self.stopped
 
     def take_back(self) -> None:
-        """Its place is asked back. Heard once, and not after its first token."""
-        if self.state is State.HELD and not self.began and not self.taken_back.is_set():
+        """Its place is asked back, before its first token. Heard once."""
+        if self.state is State.HELD and not self.taken_back.is_set():
             self.taken_back.set()
             for callback in list(self.on_taken_back):
                 callback()
 
     def wait_again(self) -> None:
         """It waits from now on, and has no place."""
-        self.worker, self.surrendered = None, False
+        self.worker, self.surrendered, self.was_let_wait = None, False, True
         self.taken_back.clear()
         self.on_taken_back.clear()
         self.wait_since_us = self.clock.monotonic_us()

@@ -33,6 +33,7 @@ READY_S = 0.1
 """A request is decided within this time; so long it waits for a store that is just coming back."""
 TAKEN_BACK_WAIT_MS = 30_000
 """What was taken back waits for at least so long, whatever it has waited before: it was us."""
+_ANY_NUMBER = 2**31
 OWED_MS = 60_000
 """A leave that the store did not hear is told again for so long; by then it has lapsed."""
 
@@ -81,9 +82,10 @@ class Waiting:
         entry.in_store = True
         entry.entered += 1
         asked, queue = entry.asked, self.store.queue
+        max_queued = _ANY_NUMBER if entry.was_let_wait else asked.max_queued
 
         def call() -> Coroutine[Any, Any, Answer]:
-            return queue.enter(asked.pool, entry.wish(), max_queued=asked.max_queued)
+            return queue.enter(asked.pool, entry.wish(), max_queued=max_queued)
 
         return await entry.step(lambda: self.store.ask(call))
 

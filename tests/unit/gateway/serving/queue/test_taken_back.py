@@ -128,12 +128,38 @@ async def test_a_first_token_that_the_store_did_not_hear_of_is_told_again() -> N
     store.room("w", 1)
     async with WaitingRoom(store).open() as room:
         batch = await room.batch("b")
-        store.away = True
+        store.loses_call = lambda step: step == "began"
         batch.began()
         await asyncio.sleep(0.3)
-        store.away = False
-        await asyncio.sleep(1.5)
+        store.loses_call = lambda step: False
+        assert store.pools["m"].places["b"].state is PlaceState.HELD
+        await asyncio.sleep(2)
         assert store.pools["m"].places["b"].state is PlaceState.BEGAN
+        await batch.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_what_a_renewal_said_of_an_earlier_place_is_not_heard() -> None:
+    """It was asked when the place had been taken back, and answered when there was another."""
+    store = MemoryStore()
+    store.room("w", 1)
+    store.reply_ms = lambda step: 500 if step == "renew" else 0
+    async with WaitingRoom(store).open() as room:
+        batch = await room.batch("b")
+        await asyncio.sleep(1)
+        interactive = room.place("a")
+        await batch.taken_back.wait()
+        for _ in range(200):  # an abort takes its time
+            await asyncio.sleep(0.01)
+            if "renew" in [step for _, step, _ in store.calls[-1:]]:
+                break
+        batch.surrender()
+        again = room.start(batch.wait_again())
+        await (await interactive).end(150)
+        await again
+        await asyncio.sleep(0.45)
+        assert not batch.taken_back.is_set()
         await batch.end(150)
     assert store.is_at_rest
 
@@ -164,10 +190,12 @@ async def test_what_was_taken_back_at_its_deadline_has_time_again() -> None:
     store = MemoryStore()
     store.room("w", 1)
     async with WaitingRoom(store).open() as room:
-        batch = await room.batch("b", wait_ms=1_000)
+        batch = await room.batch("b", wait_ms=1_000, max_queued=0)
         await asyncio.sleep(2)
         interactive = await asyncio.gather(room.place("a"), _go_back(room, batch))
-        await asyncio.sleep(40)
+        await asyncio.sleep(20)
+        assert not interactive[1].done()
+        await asyncio.sleep(20)
         with pytest.raises(WaitTooLong):
             await interactive[1]
         assert room.places.count == 1
