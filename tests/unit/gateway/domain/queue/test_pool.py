@@ -1,0 +1,165 @@
+"""The steps of a pool, one by one."""
+
+import pytest
+from queue_examples import TTL_MS, batch, enter, granted, pool, ticket, worker
+
+from gateway.domain.queue.pool import TAKE_UP_MS, Pool
+from gateway.domain.queue.tickets import (
+    Granted,
+    Parked,
+    PlaceState,
+    Queued,
+    QueueFull,
+    TakenBack,
+    TooLong,
+    Unknown,
+)
+
+
+def full() -> Pool:
+    """One runs, `next` waits."""
+    queue = pool(worker(sequences=1))
+    enter(queue, ticket("runs"), ticket("next"))
+    return queue
+
+
+def test_who_has_room_is_granted_by_the_reply() -> None:
+    """And by no message."""
+    queue = pool()
+    assert queue.enter(ticket("1"), max_queued=0, now_ms=0) == Granted("w")
+    assert (queue.messages, queue.places["1"].state) == ([], PlaceState.HELD)
+
+
+def test_who_must_wait_is_told_where_it_stands_and_granted_by_a_message() -> None:
+    """Once."""
+    queue = full()
+    answer = queue.enter(ticket("other"), max_queued=9, now_ms=0)
+    assert answer == Queued(own_ahead=1, ahead_tokens=10, wait_ms=None)
+    queue.leave("runs", actual_cost=10, now_ms=5)
+    assert granted(queue) == ["next"]
+    assert queue.renew("next", now_ms=6) == Granted("w")
+    assert granted(queue) == []
+
+
+def test_a_grant_that_is_not_taken_up_passes_on() -> None:
+    """After a second, uncharged; who comes then enters again."""
+    queue = full()
+    enter(queue, ticket("3", "b"))
+    queue.leave("runs", actual_cost=10, now_ms=0)
+    queue.tick(now_ms=TAKE_UP_MS)
+    assert granted(queue) == ["next", "3"]
+    assert queue.take_up("next", now_ms=TAKE_UP_MS) == Unknown()
+
+
+def test_entering_again_takes_up_a_grant_whose_message_was_lost() -> None:
+    """Its gateway knows now."""
+    queue = full()
+    queue.leave("runs", actual_cost=10, now_ms=0)
+    assert queue.enter(ticket("next"), max_queued=0, now_ms=1) == Granted("w")
+    queue.tick(now_ms=TAKE_UP_MS + 1)
+    assert queue.places["next"].state is PlaceState.HELD
+
+
+def test_so_many_may_wait_and_no_more() -> None:
+    """Of this tenant."""
+    queue = full()
+    assert queue.enter(ticket("3"), max_queued=1, now_ms=0) == QueueFull(1)
+    assert isinstance(queue.enter(ticket("4", "b"), max_queued=1, now_ms=0), Queued)
+    assert "3" not in queue.waiting
+
+
+@pytest.mark.parametrize(("wait_ms", "refused"), [(499, True), (501, False)])
+def test_who_cannot_be_served_in_time_is_refused_at_once(wait_ms: int, refused: bool) -> None:
+    """Where even half of what is predicted is past its deadline."""
+    queue = full()
+    queue.speed.departed(10_000, 1_000)
+    asked = ticket("3", deadline_ms=wait_ms, entered_ms=0)
+    enter(queue, ticket("2", deadline_ms=1))
+    answer = queue.enter(asked, max_queued=9, now_ms=0)
+    if refused:
+        assert answer == TooLong(1_000)
+    else:
+        assert answer == Queued(1, 10, 1_000)
+
+
+def test_who_does_not_want_to_wait_is_granted_or_refused_at_once() -> None:
+    """Also where nothing is known of the pool's speed."""
+    assert full().enter(ticket("3", deadline_ms=0), max_queued=9, now_ms=0) == TooLong(0)
+    assert pool().enter(ticket("3", deadline_ms=0), max_queued=9, now_ms=0) == Granted("w")
+
+
+def test_whoever_waits_to_its_deadline_is_gone() -> None:
+    """At that instant."""
+    queue = pool(worker(sequences=1))
+    enter(queue, ticket("runs"), ticket("next", deadline_ms=50))
+    assert isinstance(queue.renew("next", now_ms=49), Queued)
+    assert queue.renew("next", now_ms=50) == Unknown()
+
+
+def test_what_nobody_renews_is_gone_after_its_time_to_live() -> None:
+    """Taking a place back does not put that off: whoever holds it may be dead."""
+    queue = pool(worker(sequences=1))
+    enter(queue, batch("b"))
+    enter(queue, ticket("i"), now_ms=TTL_MS - 1)
+    assert queue.places["b"].state is PlaceState.TAKEN_BACK
+    queue.tick(now_ms=TTL_MS)
+    assert set(queue.places) == {"i"}
+
+
+def test_a_place_taken_back_is_given_back_or_began_first() -> None:
+    """Whichever comes first; given back, it waits again."""
+    for began in (True, False):
+        queue = pool(worker(sequences=1))
+        enter(queue, batch("b"), ticket("i"))
+        assert queue.renew("b", now_ms=1) == TakenBack()
+        if began:
+            assert queue.began("b", now_ms=1)
+            assert queue.give_back("b", now_ms=1) == Granted("w")
+        else:
+            assert isinstance(queue.give_back("b", now_ms=1), Queued)
+            assert queue.waiting["b"].ticket.taken_back == 1
+        assert queue.rooms["w"].asked_back == 0
+
+
+def test_given_back_after_its_deadline_it_is_gone() -> None:
+    """And its place free."""
+    queue = pool(worker(sequences=1))
+    enter(queue, batch("b", deadline_ms=9), ticket("i"))
+    assert queue.give_back("b", now_ms=9) == Unknown()
+    assert set(queue.places) == {"i"}
+
+
+def test_parked_it_waits_for_its_tenant_alone() -> None:
+    """It is passed over until it is unparked: the earliest of its tenant."""
+    queue = pool(worker(sequences=1))
+    enter(queue, ticket("1", deadline_ms=20), ticket("2", deadline_ms=10))
+    assert queue.park("1", now_ms=0) == Parked()
+    queue.take_up("2", now_ms=0)
+    assert queue.park("2", now_ms=0) == Parked()
+    assert queue.places == {}
+    queue.unpark("other", now_ms=1)
+    assert queue.places == {}
+    queue.unpark("a", now_ms=1)
+    assert set(queue.places) == {"2"}
+    queue.tick(now_ms=20)
+    assert queue.renew("1", now_ms=20) == Unknown()
+
+
+def test_a_store_that_forgot_takes_up_what_runs() -> None:
+    """Once, with its room, and what began is not taken back."""
+    queue = pool(worker(sequences=1))
+    for _ in range(2):
+        queue.resume(batch("b"), "w", began=False, now_ms=0)
+    assert queue.rooms["w"].running == 1
+    queue.resume(batch("b"), "w", began=True, now_ms=0)
+    enter(queue, ticket("i"))
+    assert queue.places["b"].state is PlaceState.BEGAN
+
+
+def test_a_place_that_moves_takes_its_room_along() -> None:
+    """What was asked back of it too."""
+    queue = pool(worker("w1", 1), worker("w2", 1, well_until_ms=0))
+    enter(queue, batch("b"), ticket("i"))
+    queue.move("b", "w2", now_ms=1)
+    assert [queue.rooms[w].asked_back for w in ("w1", "w2")] == [0, 1]
+    assert set(queue.places) == {"b", "i"}
