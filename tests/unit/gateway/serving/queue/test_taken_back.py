@@ -39,6 +39,11 @@ async def _token(place: HeldPlace, after_s: float) -> bool:
     return False
 
 
+def state(store: MemoryStore) -> PlaceState:
+    """Of request `b`."""
+    return store.pools["m"].places["b"].state
+
+
 @virtually
 async def test_before_the_first_token_it_goes_back_and_waits_again() -> None:
     store = MemoryStore()
@@ -74,7 +79,7 @@ async def test_after_the_first_token_it_is_kept() -> None:
         batch = await room.batch("b")
         streaming = room.start(stream(batch, token_after_s=0.1, ends_after_s=1))
         await asyncio.sleep(0.2)
-        assert store.pools["m"].places["b"].state is PlaceState.BEGAN
+        assert state(store) is PlaceState.BEGAN
         interactive = room.place("a")
         await asyncio.sleep(0.2)
         assert not batch.taken_back.is_set()
@@ -97,7 +102,7 @@ async def test_a_token_between_the_message_and_the_abort_wins() -> None:
         assert not batch.surrender()
         assert not batch.taken_back.is_set()
         await asyncio.sleep(1)
-        assert store.pools["m"].places["b"].state is PlaceState.BEGAN
+        assert state(store) is PlaceState.BEGAN
         assert not interactive.done()
         await batch.end(150)
         await (await interactive).end(150)
@@ -132,9 +137,9 @@ async def test_a_first_token_that_the_store_did_not_hear_of_is_told_again() -> N
         batch.began()
         await asyncio.sleep(0.3)
         store.loses_call = lambda step: False
-        assert store.pools["m"].places["b"].state is PlaceState.HELD
+        assert state(store) is PlaceState.HELD
         await asyncio.sleep(2)
-        assert store.pools["m"].places["b"].state is PlaceState.BEGAN
+        assert state(store) is PlaceState.BEGAN
         await batch.end(150)
     assert store.is_at_rest
 
