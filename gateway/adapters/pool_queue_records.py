@@ -1,6 +1,7 @@
 """What the queue's scripts are given and reply, as the domain has it."""
 
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import cast
 
 import msgspec
@@ -24,6 +25,7 @@ Argument = str | int | bytes
 NUMBER_MAX = 2**53 - 1
 _SEQUENCES_MAX, _NEED_MAX = 10**6 - 1, 10**12 - 1
 _NOBODY = b"\xff"
+_FIRST = Struct("<d")
 _GRANTED, _QUEUED = 0, 1
 _PLAIN: dict[int, Callable[..., Answer]] = {
     2: QueueFull,
@@ -79,7 +81,7 @@ def pool_use(reply: Sequence[object]) -> PoolUse:
     )
     pairs = zip(tenants[::2], tenants[1::2], strict=True)
     waiting = {
-        tenant.decode(): msgspec.msgpack.decode(packed)[0]
+        tenant.decode(): int(_FIRST.unpack_from(packed)[0])
         for tenant, packed in pairs
         if tenant != _NOBODY
     }

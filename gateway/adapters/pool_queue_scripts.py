@@ -15,34 +15,60 @@ STORED_MS = 7_200_000
 STORED_AGAIN_MS = 1_800_000
 POOLS_KEPT = 1024
 
-_PARTS = ("head", "counters", "lines", "rooms", "order", "dispatch", "answers", "wish")
+_FIRST = ("head", "counters", "lines", "rooms", "reap", "is_open")
+_INSIDE = {"grant_all": ("order", "grant"), "take_back": ("take_back",)}
+"""Functions that are seldom needed: what they are made of is only made where they are called."""
+_MORE = {
+    "enter": ("answers", "wish"),
+    "renew": ("answers",),
+    "take_up": ("answers",),
+    "again": ("answers",),
+    "resume": ("wish",),
+    "observe": ("answers",),
+}
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
-_POOL_BAND = (
-    *("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED"),
-    *("BYPASS_ID", "BYPASS_TOKENS", "BYPASS_WORKER", "BYPASS_KEPT"),
-)
-"""Of interactive, then of batch; then come the workers."""
+_POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
+"""Of interactive, then of batch."""
+_POOL_NAMES = ("BYPASS_ID", "BYPASS_WORKER")
+"""Behind the numbers, as many places apart for each band as those are."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (
-    *("STATE", "TENANT", "GATEWAY", "BAND", "SEQUENCES", "NEED", "COST", "WEIGHT", "ENTERED"),
-    *("DEADLINE", "PROMOTE", "TAKEN_BACK", "WORKER", "GRANTED", "IS_FLOOR", "ID"),
+    *("STATE", "BAND", "SEQUENCES", "NEED", "COST", "WEIGHT", "ENTERED", "DEADLINE", "PROMOTE"),
+    *("TAKEN_BACK", "GRANTED", "IS_FLOOR"),
 )
+_TICKET_NAMES = ("TENANT", "GATEWAY", "WORKER", "ID")
 _ROOM = (
     *("ID", "SEQUENCES_MAX", "BATCH_MAX", "TOKENS_MAX", "WELL_UNTIL", "RUNNING", "TOKENS"),
     *("BACK", "BACK_SEQUENCES", "BACK_TOKENS", "MAY_SEQUENCES", "MAY_TOKENS"),
 )
 """Of each worker: BACK was asked back and is not free yet, MAY may be asked back."""
+_POOL_FIELDS = len(_POOL) + 2 * len(_POOL_BAND)
+_TENANT_FIELDS = 1 + 2 * len(_TENANT_BAND)
 _WAITING = max(PlaceState) + 1
+
+
+def _doubles(count: int) -> str:
+    return f"'<{'d' * count}'"
+
+
 CONSTANTS = {
     **{f"P_{name}": at for at, name in enumerate((*_POOL, *_POOL_BAND), 1)},
     **{f"T_{name}": at for at, name in enumerate(_TENANT_BAND, 2)},
-    **{f"K_{name}": at for at, name in enumerate(_TICKET, 1)},
+    **{f"K_{name}": at for at, name in enumerate((*_TICKET, *_TICKET_NAMES), 1)},
     **{f"R_{name}": at for at, name in enumerate(_ROOM, 1)},
     **{f"S_{state.name}": int(state) for state in PlaceState},
     "OF_BAND_P": len(_POOL_BAND),
     "OF_BAND_T": len(_TENANT_BAND),
-    "P_ROOMS": len(_POOL) + 2 * len(_POOL_BAND) + 1,
+    **{f"P_{name}": at for at, name in enumerate(_POOL_NAMES, _POOL_FIELDS + 1)},
+    "POOL_FIELDS": _POOL_FIELDS,
+    "POOL_FORMAT": _doubles(_POOL_FIELDS),
+    "ROOM_FIELDS": len(_ROOM),
+    "ROOM_FORMAT": _doubles(len(_ROOM) - 1),
+    "TENANT_FIELDS": _TENANT_FIELDS,
+    "TENANT_FORMAT": _doubles(_TENANT_FIELDS),
+    "TICKET_FIELDS": len(_TICKET),
+    "TICKET_FORMAT": _doubles(len(_TICKET)),
     "WAITING_STATE": _WAITING,
     "PARKED_STATE": _WAITING + 1,
     "CREDIT": order.CREDIT,
@@ -73,7 +99,10 @@ SCRIPTS = (
 @cache
 def script_source(name: str) -> str:
     """A script whole, without comments; constants are written where they are used."""
-    source = "".join(_COMMENT.sub("", _file(part)) for part in (*_PARTS, name))
+    source = "".join(map(_text, _FIRST))
+    for function, parts in _INSIDE.items():
+        source += f"local function {function}(asking)\n{''.join(map(_text, parts))}end\n"
+    source += "".join(map(_text, ("dispatch", *_MORE.get(name, ()), name)))
     return _NAME.sub(lambda found: str(CONSTANTS.get(found[0], found[0])), source)
 
 
@@ -82,6 +111,10 @@ def keys_of(pool_name: str) -> tuple[str, ...]:
     """A pool's keys, all in one hash slot whatever its name: a brace in it would end the tag."""
     tag = pool_name.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
     return tuple(f"weir:{{pool:{tag}}}:{key}" for key in KEYS)
+
+
+def _text(part: str) -> str:
+    return _COMMENT.sub("", _file(part))
 
 
 def _file(part: str) -> str:

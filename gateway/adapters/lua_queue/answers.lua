@@ -1,5 +1,5 @@
 -- Where a ticket stands (domain/queue/prediction).
-local turns, backlogs = {}, {}
+local turns = {}
 
 local function wait_ms(ahead)
   if ahead <= 0 then
@@ -11,18 +11,37 @@ local function wait_ms(ahead)
   return floor(ahead * floor(pool[P_SPEED_COST_MS] / pool[P_SPEED_COST]) / pool[P_RUNNING_COST])
 end
 
--- Who waits in a band, those of the lowest counters: names and counters in turn; what they have
--- waiting is read when it is asked for, and kept in `backlogs`.
+-- Who waits in a band, those of the lowest counters: names, counters, tokens and weights.
 local function turns_of(band)
-  if not turns[band] then
-    turns[band] = call('ZRANGE', turns_keys[band], 0, TENANTS_AHEAD, 'WITHSCORES')
-    backlogs[band] = {}
+  local found = turns[band]
+  if not found then
+    local pairs_of = call('ZRANGE', turns_keys[band], 0, TENANTS_AHEAD, 'WITHSCORES')
+    local others, counters = {}, {}
+    for at = 1, #pairs_of - 1, 2 do
+      if pairs_of[at] ~= AT then
+        others[#others + 1], counters[#counters + 1] = pairs_of[at], tonumber(pairs_of[at + 1])
+      end
+    end
+    found = {others, counters}
+    turns[band] = found
   end
-  return turns[band], backlogs[band]
+  return found
 end
 
-local function backlog_of(name)
-  return tenants[name] or unpack_of(call('HGET', TENANTS, name))
+local function read_backlogs(found, band)
+  local tokens, weights = {}, {}
+  local records = call('HMGET', TENANTS, unpack(found[1]))
+  local from = 8 * (T_TOKENS + OF_BAND_T * band) - 7
+  for at, name in ipairs(found[1]) do
+    local tenant = tenants[name]
+    if tenant then
+      tokens[at] = tenant[T_TOKENS + OF_BAND_T * band]
+      weights[at] = tenant[T_WEIGHT + OF_BAND_T * band]
+    else
+      tokens[at], weights[at] = sunpack('<dd', records[at], from)
+    end
+  end
+  found[3], found[4] = tokens, weights
 end
 
 local function queued(ticket)
@@ -31,19 +50,23 @@ local function queued(ticket)
   local own_ahead = call('ZLEXCOUNT', order_keys[band], '[' .. name .. '\0', '(' .. member)
   local ahead = floor(tenant[T_TOKENS + OF_BAND_T * band] * own_ahead / tenant[T_COUNT + OF_BAND_T * band])
   local reached = tenant[T_COUNTER + OF_BAND_T * band] + floor(ahead * UNITS / ticket[K_WEIGHT])
-  local names, known = turns_of(band)
-  local looked_at = 0
-  for at = 1, #names - 1, 2 do
-    local other = names[at]
-    local below = other ~= AT and reached - tonumber(names[at + 1]) or 0
-    if below <= 0 or looked_at == TENANTS_AHEAD then
-      break
+  local found = turns_of(band)
+  local others, counters = found[1], found[2]
+  if reached > counters[1] then
+    if not found[3] then
+      read_backlogs(found, band)
     end
-    if other ~= name then
-      looked_at = looked_at + 1
-      known[at] = known[at] or backlog_of(other)
-      local tokens, weight = known[at][T_TOKENS + OF_BAND_T * band], known[at][T_WEIGHT + OF_BAND_T * band]
-      ahead = ahead + math.min(tokens, floor(below * weight / UNITS))
+    local tokens, weights, looked_at = found[3], found[4], 0
+    for at = 1, #others do
+      local below = reached - counters[at]
+      if below <= 0 or looked_at == TENANTS_AHEAD then
+        break
+      end
+      if others[at] ~= name then
+        looked_at = looked_at + 1
+        local granted = floor(below * weights[at] / UNITS)
+        ahead = ahead + (granted < tokens[at] and granted or tokens[at])
+      end
     end
   end
   if band == 1 then

@@ -27,5 +27,7 @@ if now + floor(expected_ms / TOO_LONG_BY) >= ticket[K_DEADLINE] then
   withdraw(ticket)
   return done({{3, expected_ms}})
 end
-take_back()
+if is_any_takeable() then
+  take_back()
+end
 return done({answer})

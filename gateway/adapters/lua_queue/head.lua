@@ -2,7 +2,7 @@
 -- change that first, the property test compares.
 --
 -- KEYS, all with 'pool:' and the pool's name as hash tag. BAND is 0 interactive, 1 batch:
---   1 tickets  hash  ticket id -> TICKET; AT -> POOL
+--   1 tickets  hash  ticket id -> TICKET; AT -> POOL, its numbers and its workers'; NAMES -> of both
 --   2 due      zset  ticket id -> lapses at, ms; of one that waits at the latest its deadline
 --   3 takeable zset  by text: worker NUL newest-first granted-at, id NUL promoted at, SIZE of places
 --                    that may be asked back
@@ -25,17 +25,18 @@
 -- Every reply is an array that begins with 1 where work is left for another call (tick), else 0.
 -- An ANSWER is an array: {0, worker} granted; {1, own ahead, tokens ahead, wait ms or -1} queued;
 -- {2, waiting} full; {3, wait ms} too long; {4} parked; {5} taken back; {6} unknown.
+-- Records are little-endian doubles, exact to 2^53, and then names with a NUL between.
 -- What is told to gateways goes to the channel weir:grants:<gateway>, as {id, worker, 1 granted or 0
 -- taken back}. Constants like GRANTED_AT_ONCE are the specification's, put in by the loader.
 local call, sub, format = redis.call, string.sub, string.format
-local pack, unpack_of, floor = cmsgpack.pack, cmsgpack.unpack, math.floor
+local spack, sunpack, floor = struct.pack, struct.unpack, math.floor
 local TICKETS, DUE, TAKEABLE, TENANTS, PARKED, PROMOTE =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local order_keys = {[0] = KEYS[7], KEYS[8]}
 local turns_keys = {[0] = KEYS[9], KEYS[10]}
 local idle_keys = {[0] = KEYS[11], KEYS[12]}
 local since_keys = {[0] = KEYS[13], KEYS[14]}
-local AT = '\255'
+local AT, NAMES = '\255', '\254'
 local ttl_ms, floor_permille = tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local now
@@ -46,9 +47,16 @@ else
   now = tonumber(ARGV[1])
 end
 
-local pool = call('HGET', TICKETS, AT)
-if pool then
-  pool = unpack_of(pool)
+local rooms, is_renamed = {}, false
+local kept = call('HMGET', TICKETS, AT, NAMES)
+local pool, names
+if kept[1] then
+  pool, names = {sunpack(POOL_FORMAT, kept[1])}, cmsgpack.unpack(kept[2])
+  local position = pool[#pool]
+  for at = 5, #names do
+    rooms[at - 4] = {names[at], sunpack(ROOM_FORMAT, kept[1], position)}
+    position = rooms[at - 4][ROOM_FIELDS + 1]
+  end
   now = now + pool[P_SHIFT]
   if now < pool[P_LAST] then
     pool[P_SHIFT] = pool[P_SHIFT] + pool[P_LAST] - now
@@ -57,10 +65,10 @@ if pool then
 else
   pool = {
     now, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, '', 0, '', 0,
-    0, 0, 0, 0, 0, '', 0, '', 0,
-    {},
+    0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0,
   }
+  names, is_renamed = {'', '', '', ''}, true
   call('HSET', TENANTS, AT, '')
   for key = 1, #KEYS do
     if KEYS[key] ~= TICKETS and KEYS[key] ~= TENANTS then
@@ -69,7 +77,8 @@ else
     end
   end
 end
-local rooms = pool[P_ROOMS]
+pool[P_BYPASS_ID], pool[P_BYPASS_WORKER] = names[1], names[2]
+pool[P_BYPASS_ID + OF_BAND_P], pool[P_BYPASS_WORKER + OF_BAND_P] = names[3], names[4]
 local unfinished = 0
 
 -- One TENANT for each that this step touches, written at its end.
@@ -78,7 +87,7 @@ local function tenant_of(name)
   local tenant = tenants[name]
   if not tenant then
     tenant = call('HGET', TENANTS, name)
-    tenant = tenant and unpack_of(tenant) or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}
+    tenant = tenant and {sunpack(TENANT_FORMAT, tenant)} or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}
     tenants[name] = tenant
   end
   return tenant
@@ -86,19 +95,39 @@ end
 
 -- The step is done: write what it changed. Returns its reply, with what is left to do put in front.
 local function done(reply)
+  local changed = {}
   for name, tenant in pairs(tenants) do
     if tenant[1] + tenant[T_RUNNING] + tenant[T_RUNNING + OF_BAND_T] == 0 then
       call('HDEL', TENANTS, name)
     else
-      call('HSET', TENANTS, name, pack(tenant))
+      changed[#changed + 1] = name
+      changed[#changed + 1] = spack(TENANT_FORMAT, unpack(tenant, 1, TENANT_FIELDS))
     end
+  end
+  for at = 1, #changed, 128 do
+    call('HSET', TENANTS, unpack(changed, at, math.min(at + 127, #changed)))
   end
   pool[P_LAST] = now
   local is_kept = now < pool[P_KEPT_UNTIL]
   if not is_kept then
     pool[P_KEPT_UNTIL] = now + STORED_AGAIN_MS
   end
-  call('HSET', TICKETS, AT, pack(pool))
+  local parts = {spack(POOL_FORMAT, unpack(pool, 1, POOL_FIELDS))}
+  for at, room in ipairs(rooms) do
+    parts[at + 1] = spack(ROOM_FORMAT, unpack(room, 2, ROOM_FIELDS))
+  end
+  call('HSET', TICKETS, AT, table.concat(parts))
+  local b = OF_BAND_P
+  if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
+    or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then
+    names = {
+      pool[P_BYPASS_ID], pool[P_BYPASS_WORKER], pool[P_BYPASS_ID + b], pool[P_BYPASS_WORKER + b],
+    }
+    for at, room in ipairs(rooms) do
+      names[at + 4] = room[R_ID]
+    end
+    call('HSET', TICKETS, NAMES, cmsgpack.pack(names))
+  end
   if not is_kept then
     for key = 1, #KEYS do
       call('PEXPIRE', KEYS[key], STORED_MS)

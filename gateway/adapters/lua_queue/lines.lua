@@ -1,11 +1,19 @@
 -- Tickets, and those that wait in a band (domain/queue/lines.Line).
 local function load_ticket(id)
-  local ticket = call('HGET', TICKETS, id)
-  return ticket and unpack_of(ticket)
+  local kept = call('HGET', TICKETS, id)
+  if not kept then
+    return nil
+  end
+  local ticket = {sunpack(TICKET_FORMAT, kept)}
+  ticket[K_TENANT], ticket[K_GATEWAY], ticket[K_WORKER] =
+    string.match(kept, '^(%Z*)%z(%Z*)%z(%Z*)$', ticket[TICKET_FIELDS + 1])
+  ticket[K_ID] = id
+  return ticket
 end
 
 local function save_ticket(ticket)
-  call('HSET', TICKETS, ticket[K_ID], pack(ticket))
+  call('HSET', TICKETS, ticket[K_ID], spack(TICKET_FORMAT, unpack(ticket, 1, TICKET_FIELDS))
+    .. ticket[K_TENANT] .. '\0' .. ticket[K_GATEWAY] .. '\0' .. ticket[K_WORKER])
 end
 
 local function order_band(ticket)

@@ -8,16 +8,6 @@ local function is_well(worker)
   return false
 end
 
-local function is_any_open()
-  for _, room in ipairs(rooms) do
-    if room[R_WELL_UNTIL] > now and (room[R_RUNNING] == 0 or
-      (room[R_RUNNING] < room[R_SEQUENCES_MAX] and room[R_TOKENS] < room[R_TOKENS_MAX])) then
-      return true
-    end
-  end
-  return false
-end
-
 -- The most sequences and tokens that any one worker has left: what needs more is passed over at once.
 local function widest(most)
   local sequences, tokens = 0, -1
@@ -169,9 +159,6 @@ end
 -- The next grant: its ticket, its worker, and 1 where it is batch that took interactive's turn.
 -- Counts it as made.
 local function choose()
-  if not is_any_open() then
-    return nil
-  end
   let_go()
   local waiting, waiting_batch = pool[P_COUNT], pool[P_COUNT + OF_BAND_P]
   local is_contested = waiting > 0 and waiting_batch > 0

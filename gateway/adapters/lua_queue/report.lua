@@ -4,6 +4,7 @@ reap()
 for at = #rooms, 1, -1 do
   if rooms[at][R_RUNNING] == 0 and rooms[at][R_WELL_UNTIL] + FORGOTTEN_MS <= now then
     table.remove(rooms, at)
+    is_renamed = true
   end
 end
 for at = 5, #ARGV, 4 do

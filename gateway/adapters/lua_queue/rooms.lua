@@ -5,6 +5,7 @@ local function room_of(worker)
     at = at + 1
   end
   if not rooms[at] or rooms[at][R_ID] ~= worker then
+    is_renamed = true
     table.insert(rooms, at, {worker, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
   end
   return rooms[at]
@@ -90,5 +91,5 @@ end
 -- A lost message is told again by renew, so a server that forbids PUBLISH stops nothing.
 local function tell(place, is_grant)
   redis.pcall('PUBLISH', 'weir:grants:' .. place[K_GATEWAY],
-    pack({place[K_ID], place[K_WORKER], is_grant}))
+    cmsgpack.pack({place[K_ID], place[K_WORKER], is_grant}))
 end

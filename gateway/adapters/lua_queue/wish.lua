@@ -6,7 +6,8 @@ local function wished(at)
     return tonumber(ARGV[at + offset])
   end
   return {
-    WAITING_STATE, ARGV[at + 1], ARGV[at + 2], number(3), number(4), number(5), number(6),
-    number(7), now - number(10), now + number(8), now + number(9), number(11), '', 0, 0, ARGV[at],
+    WAITING_STATE, number(3), number(4), number(5), number(6), number(7),
+    now - number(10), now + number(8), now + number(9), number(11), 0, 0,
+    ARGV[at + 1], ARGV[at + 2], '', ARGV[at],
   }
 end
