@@ -1,26 +1,42 @@
 """The Lua scripts of a pool's queue execute the Python specification: the same steps, the same
 answers and messages."""
 
+import random
+from collections.abc import Iterator
+
 import pytest
 import redis.asyncio
-from queue_parity import run_parity
+from queue_parity import QueueParity, parity_with, run_crowded, run_parity
 from queue_specified import OneServersEar
 
 from gateway.adapters.redis import connect_redis
 
 
-@pytest.mark.timeout(300)
-def test_lua_executes_the_specification_of_the_queue(redis_url: str) -> None:
-    """Any sequence of steps of two gateways, clock jumps, losses and script flushes."""
+@pytest.fixture
+def machine(redis_url: str) -> Iterator[type[QueueParity]]:
+    """On the session's server."""
 
     async def flush_scripts() -> None:
         async with redis.asyncio.Redis.from_url(redis_url) as plain:
             await plain.script_flush()
 
-    run_parity(
+    with parity_with(
         redis_url,
         lambda: connect_redis(redis_url, timeout_ms=5_000),
         lambda gateways: OneServersEar.at(redis_url, gateways),
         flush_scripts,
-        examples=150,
-    )
+    ) as made:
+        yield made
+
+
+@pytest.mark.timeout(300)
+def test_lua_executes_the_specification_of_the_queue(machine: type[QueueParity]) -> None:
+    """Any sequence of steps of two gateways, clock jumps, losses and script flushes."""
+    run_parity(machine, examples=120)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lua_executes_it_in_a_crowd(machine: type[QueueParity], seed: int) -> None:
+    """Where a step's bounds are reached: tickets and tenants looked at, granted, let go."""
+    run_crowded(machine(), random.Random(seed), rounds=2)  # noqa: S311 - a test

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from queue_parity import run_parity
+from queue_parity import parity_with, run_parity
 from queue_specified import ManyServersEar
 from redis_cluster import PASSWORD, Cluster, Watched, until
 
@@ -42,13 +42,13 @@ def test_lua_executes_the_specification_of_the_queue(cluster: Cluster) -> None:
             server.ask("SCRIPT", "FLUSH")
 
     ports = [server.port for server in cluster.primaries]
-    run_parity(
+    with parity_with(
         cluster.url,
         lambda: connect_redis(cluster.url, timeout_ms=5_000),
         lambda gateways: ManyServersEar.at(ports, PASSWORD, gateways),
         flush_scripts,
-        examples=25,
-    )
+    ) as machine:
+        run_parity(machine, examples=25)
 
 
 async def test_messages_of_all_pools_reach_one_listener(

@@ -173,7 +173,7 @@ async def test_nothing_is_left_at_rest_and_every_key_has_its_time(
     for key in keys_of(POOL):
         kind = await plain.type(key)
         sizes[key] = await (plain.hlen(key) if kind == b"hash" else plain.zcard(key))
-    assert sizes.pop(keys_of(POOL)[0]) == 2  # noqa: PLR2004 - of the pool itself
+    assert sizes.pop(keys_of(POOL)[0]) == 2
     assert set(sizes.values()) == {1}, sizes
 
 
