@@ -12,12 +12,13 @@ from gateway.domain.admission import SCOPE_KEEP_S, Lease, TenantState
 DUMP = """
 return {
   redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES'),
-  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'), redis.call('ZRANGE', KEYS[4], 0, -1),
-  redis.call('HGETALL', KEYS[5]), redis.call('HGETALL', KEYS[6]), redis.call('TTL', KEYS[1]),
-  redis.call('TTL', KEYS[2]), redis.call('TTL', KEYS[3]), redis.call('TTL', KEYS[4]),
+  redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]), redis.call('TTL', KEYS[1]),
+  redis.call('TTL', KEYS[2]),
 }
 """
 LOSE = "for i = tonumber(ARGV[1]), #KEYS do redis.call('DEL', KEYS[i]) end return 1"
+LAPSED, FORGET = 10**15, 2 * 10**15
+IS_MARKED = 2**40
 
 Kept = dict[str, Any]
 
@@ -38,10 +39,12 @@ async def lose(client: RedisClient, tenant_id: str, *, with_money: bool) -> None
 async def kept_by_ledger(client: RedisClient, tenant_id: str, now_ms: int) -> Kept:
     """What Redis holds; without what is past its time and only not removed yet."""
     reply = await client.register_script(DUMP)(keys_of(tenant_id), [])
-    book, leases, lapsed, forget, money, recent, *ttls = reply
+    book, due, money, recent, *ttls = reply
     assert all(0 < ttl <= 7200 for ttl in ttls) or not book, f"keys without an end: {ttls}"
-    expiries = {**_scores(leases), **_scores(lapsed)}
-    expiries.pop(b"@", None)
+    scores = _scores(due)
+    assert scores.pop(b"@", 2**53) == 2**53
+    forget = {name: at - FORGET for name, at in scores.items() if at >= FORGET}
+    expiries = {name: at % LAPSED for name, at in scores.items() if at < FORGET}
     kept: Kept = {"leases": {}, "lapsed": {}, "settled": {}, "scopes": {}, "stepped": None}
     for name, record in _fields(book).items():
         if name == b"@":
@@ -54,11 +57,16 @@ async def kept_by_ledger(client: RedisClient, tenant_id: str, now_ms: int) -> Ke
             assert name in forget, "a scope that nobody looks at again"
             kept["scopes"][name[1:].decode()] = _scope(record)
         elif record[:1] == b"S":
-            assert name in forget
-            kept["settled"][name.decode()] = int(struct.unpack("<d", record[1:])[0])
+            kept["settled"][name.decode()] = forget[name]
+            assert struct.unpack("<d", record[1:]) == (forget[name],)
+        elif record[:1] == b"L":
+            assert scores[name] < LAPSED
+            kept["leases"][name.decode()] = (*_lease(record[1:]), expiries.pop(name))
         else:
-            place = "leases" if record[:1] == b"L" else "lapsed"
-            kept[place][name.decode()] = (*_lease(record), expiries.pop(name))
+            assert record[:1] == b"P"
+            assert LAPSED <= scores[name] < FORGET
+            assert struct.unpack("<d", record[1:9]) == (expiries[name],)
+            kept["lapsed"][name.decode()] = (*_lease(record[9:]), expiries.pop(name))
     assert not expiries, "leases in an index, and in no record"
     kept["months"] = _months(_fields(money), _fields(recent))
     return current(kept, now_ms)
@@ -120,15 +128,26 @@ def _shown(lease: Lease) -> tuple[object, ...]:
 
 
 def _lease(record: bytes) -> tuple[object, ...]:
-    _, sequences, tokens, second, cost, cost_pico = map(int, struct.unpack_from("<6d", record, 1))
-    month, key, model = record[49:].decode().split("|", 2)
+    charged_ms, sequences, tokens, cost, cost_pico = map(int, struct.unpack_from("<5d", record))
+    month, key, model = record[40:].decode().split("|", 2)
     scopes = ("tenant", f"key:{key}", f"model:{model}", f"key:{key}/model:{model}")
-    return sequences, tokens, second, cost * PICO_PER_UNIT + cost_pico, month, scopes
+    return sequences, tokens, charged_ms // 1000, cost * PICO_PER_UNIT + cost_pico, month, scopes
 
 
 def _scope(record: bytes) -> dict[str, object]:
     version, sequences, tpm, rpm, budget, pico = map(int, struct.unpack_from("<6d", record))
-    running, tokens, requests, reached, seen = map(int, struct.unpack_from("<5d", record, 48))
+    running, tokens, requests, seen, oldest, newest, *newest_cell = map(
+        int, struct.unpack_from("<8d", record, 48)
+    )
+    reached, is_wide, tail_at = 0, 0, 112
+    if newest >= IS_MARKED:
+        reached, is_wide = map(int, struct.unpack_from("<2d", record, tail_at))
+        newest, tail_at = newest - IS_MARKED, tail_at + 16
+        assert reached or is_wide, "marked for nothing: never usual again"
+    cells = dict(_older(record[tail_at:], newest, is_wide=bool(is_wide)))
+    if newest:
+        cells[newest] = tuple(newest_cell)
+    assert oldest == min(cells, default=0), "what ages next is not what is said"
     limits = [None if limit < 0 else limit for limit in (sequences, tpm, rpm)]
     return {
         "limits": (version, *limits, None if budget < 0 else budget * PICO_PER_UNIT + pico),
@@ -136,13 +155,23 @@ def _scope(record: bytes) -> dict[str, object]:
         "sums": (tokens, requests),
         "reached": reached,
         "seen": seen,
-        "cells": dict(_cells(record[88:])),
+        "cells": cells,
     }
 
 
-def _cells(packed: bytes) -> Iterator[tuple[int, tuple[int, int]]]:
-    for second, tokens, requests in struct.iter_unpack("<Idi", packed):
-        yield second, (int(tokens), requests)
+def _older(packed: bytes, newest: int, *, is_wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
+    size = 13 if is_wide else 6
+    for at in range(0, len(packed), size):
+        second = newest - (newest - packed[at]) % 256
+        if is_wide:
+            tokens, requests = struct.unpack_from("<di", packed, at + 1)
+            yield second, (int(tokens), requests)
+        else:
+            counts = packed[at + 1 : at + size]
+            yield (
+                second,
+                (int.from_bytes(counts[:3], "little"), int.from_bytes(counts[3:], "little")),
+            )
 
 
 def _months(money: dict[bytes, bytes], recent: dict[bytes, bytes]) -> Kept:

@@ -12,6 +12,7 @@ from gateway.adapters import ledger_records as records
 from gateway.adapters.active_tenants import ActiveTenants, answer
 from gateway.adapters.ledger_scripts import Argument, LedgerScripts
 from gateway.adapters.redis import RedisClient
+from gateway.domain.admission_checks import reservation
 from gateway.domain.decisions import (
     Demand,
     Granted,
@@ -64,12 +65,14 @@ class RedisLedger(ActiveTenants):
         scopes: Sequence[ScopeLimits],
     ) -> Granted | Refused | Paused | MoneyUnknown:
         """One decision over all scopes. Idempotent by request id."""
+        reserved = reservation(demand, tuple(scopes))
         arguments = (
-            demand.request_id, *records.fields(key_id, model), f"{demand.month}|{key_id}|{model}",
-            records.packed_limits(scopes) + records.packed_demand(demand, scopes, self._ttl_ms),
+            demand.request_id, *records.fields(key_id, model),
+            records.packed_grant(demand, key_id, model, reserved),
+            records.packed_offer(demand, scopes, reserved, self._ttl_ms),
         )  # fmt: skip
         reply = await self._scripts.run("acquire", tenant_id, arguments)
-        return records.answer(reply, demand, scopes)
+        return records.answer(reply, demand, scopes, reserved)
 
     async def settle(
         self, lease: HeldLease, *, actual_tokens: int, ran: bool, actual_cost_pico: int = 0

@@ -8,21 +8,23 @@ import struct
 from collections.abc import Sequence
 from typing import cast
 
-from gateway.domain.admission_checks import reservation
 from gateway.domain.decisions import Demand, Granted, Kind, MoneyUnknown, Paused, Refused, Settled
 from gateway.domain.scopes import ScopeLimits, ScopeUse
+from gateway.domain.window import WINDOW_CELLS
 from gateway.serving.ports import HeldLease
 
 PICO_PER_UNIT = 10**12
 SETTLED = {1: Settled.LIVE, 2: Settled.LAPSED, 3: Settled.REPEATED, 4: Settled.UNKNOWN}
 _KINDS = {1: Kind.SEQUENCES, 2: Kind.REQUESTS, 3: Kind.TOKENS, 4: Kind.BUDGET}
 _NONE = -1
+_NO_LIMIT = 2**53
 _LIMITS = struct.Struct("<6d")
 _USE = struct.Struct("<4d")
 _FUND = struct.Struct("<4d")
-_DEMAND = struct.Struct("<7d")
-_GRANTED = struct.Struct("<16d")
-_LEASE = struct.Struct("<6d")
+_DEMAND = struct.Struct("<17d")
+_GRANTED = struct.Struct("<33d")
+_LEASE = struct.Struct("<4d")
+_CHARGED = struct.Struct("<d")
 _ACTUAL = struct.Struct("<5d")
 
 Answer = Granted | Refused | Paused | MoneyUnknown
@@ -44,13 +46,31 @@ def packed_limits(scopes: Sequence[ScopeLimits]) -> bytes:
     return packed
 
 
-def packed_demand(demand: Demand, scopes: Sequence[ScopeLimits], ttl_ms: int) -> bytes:
-    """What a request asks, and how long its lease lives."""
-    units, pico = divmod(demand.cost_pico, PICO_PER_UNIT)
-    need = reservation(demand, tuple(scopes))
-    return _DEMAND.pack(
-        demand.sequences, demand.tokens, demand.floor_tokens, ttl_ms, units, pico, need
+def packed_offer(
+    demand: Demand, scopes: Sequence[ScopeLimits], reserved_tokens: int, ttl_ms: int
+) -> bytes:
+    """The four scopes' limits, what a request asks, and how long its lease lives. Where a scope has
+    a budget, or the request asks for more than a limit is, that is left to the unusual way."""
+    most = []
+    for scope in scopes:
+        sequences, tpm, rpm = scope.max_sequences, scope.tpm, scope.rpm
+        if scope.budget_pico is not None or (tpm is not None and demand.floor_tokens > tpm):
+            sequences = _NONE
+        most += [
+            _NO_LIMIT if sequences is None else sequences,
+            _NO_LIMIT if tpm is None else tpm,
+            _NO_LIMIT if rpm is None else rpm,
+        ]
+    return packed_limits(scopes) + _DEMAND.pack(
+        *most, demand.sequences, reserved_tokens, ttl_ms, demand.tokens, demand.floor_tokens
     )
+
+
+def packed_grant(demand: Demand, key_id: str, model: str, reserved_tokens: int) -> bytes:
+    """The record of the lease that is asked for, but for when it is charged."""
+    cost = divmod(demand.cost_pico, PICO_PER_UNIT)
+    numbers = _LEASE.pack(demand.sequences, reserved_tokens, *cost)
+    return numbers + f"{demand.month}|{key_id}|{model}".encode()
 
 
 def packed_actual(tokens: int, cost_pico: int, *, ran: bool, carried: bool) -> bytes:
@@ -66,14 +86,17 @@ def fields(key_id: str, model: str) -> tuple[str, str, str]:
 def packed_lease(lease: HeldLease) -> bytes:
     """A live lease's record, as its holder remembers it."""
     cost = divmod(lease.cost_pico, PICO_PER_UNIT)
-    numbers = _LEASE.pack(0, lease.sequences, lease.reserved_tokens, lease.second, *cost)
-    return b"L" + numbers + f"{lease.month}|{lease.key_id}|{lease.model}".encode()
+    numbers = _LEASE.pack(lease.sequences, lease.reserved_tokens, *cost)
+    rest = f"{lease.month}|{lease.key_id}|{lease.model}".encode()
+    return b"L" + _CHARGED.pack(lease.second * 1000) + numbers + rest
 
 
-def answer(reply: Reply, demand: Demand, scopes: Sequence[ScopeLimits]) -> Answer:
-    """What `acquire.lua` replied."""
+def answer(
+    reply: Reply, demand: Demand, scopes: Sequence[ScopeLimits], reserved_tokens: int
+) -> Answer:
+    """What `acquire.lua` replied. `reserved_tokens` is what is reserved in the usual case."""
     if isinstance(reply, bytes):
-        return _granted(reply, scopes)
+        return _granted(reply, scopes, reserved_tokens)
     match reply:
         case [1, int(reserved), int(second), int(now_ms), *packed]:
             return Granted(reserved, second, uses(packed, scopes), now_ms)
@@ -92,15 +115,17 @@ def answer(reply: Reply, demand: Demand, scopes: Sequence[ScopeLimits]) -> Answe
     raise ValueError("a reply of acquire.lua that no release of it gives")
 
 
-def _granted(packed: bytes, scopes: Sequence[ScopeLimits]) -> Granted:
-    reserved, second, now_ms, reset_ms, *counts = map(int, _GRANTED.unpack(packed))
+def _granted(packed: bytes, scopes: Sequence[ScopeLimits], reserved_tokens: int) -> Granted:
+    now_ms, *numbers = map(int, _GRANTED.unpack(packed))
+    second = now_ms // 1000
+    reset_ms = (second + WINDOW_CELLS) * 1000 - now_ms
     uses = [
         ScopeUse(scope, running, tokens, requests, reset_ms)
         for scope, running, tokens, requests in zip(
-            scopes, counts[::3], counts[1::3], counts[2::3], strict=True
+            scopes, numbers[::8], numbers[1::8], numbers[2::8], strict=True
         )
     ]
-    return Granted(reserved, second, tuple(uses), now_ms)
+    return Granted(reserved_tokens, second, tuple(uses), now_ms)
 
 
 def uses(packed: Sequence[object], scopes: Sequence[ScopeLimits]) -> tuple[ScopeUse, ...]:

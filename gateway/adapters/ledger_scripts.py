@@ -15,7 +15,7 @@ from gateway.serving.ports import Births, LedgerUnavailable
 
 _USUAL = {"acquire": ("grant",), "settle": ("finish",)}
 """The usual case of a script, which comes first and does without the rest."""
-_BEFORE = ("window",)
+_BEFORE = ("rest", "window")
 _REAP = ("moves", "money", "funds", "shelf", "reap")
 PARTS = {
     "acquire": ("open", "set_right", "offer", "wait", "money", "close", "save_all"),
@@ -32,7 +32,7 @@ _CONSTANT = re.compile(r"^\s*local ([A-Z][A-Z_]*) = ([^-{(\n]+?|-1)(?: *--.*)?$"
 _COMMENT = re.compile(r"^\s*(--.*)?\n", re.MULTILINE)
 _INSERT = re.compile(r"^ *-- insert (\w+)\n", re.MULTILINE)
 _EACH = re.compile(r"^ *-- each scope\n(.*?)^ *-- end each\n", re.MULTILINE | re.DOTALL)
-KEYS = ("book", "leases", "lapsed", "forget", "money", "recent")
+KEYS = ("book", "due", "money", "recent")
 KEYS_KEPT = 4096
 _UNBORN, _AGAIN = -1, -2
 

@@ -28,7 +28,10 @@ LIMITS = st.tuples(
     st.sampled_from([None, None, 4, 9]),
     st.sampled_from([*[None] * 9, 5]),
 )
-ACQUIRE = st.tuples(st.just("acquire"), st.integers(1, 3), st.integers(1, 8), st.booleans())
+MUCH = st.sampled_from([2**24 - 9, 2**24 - 1, 2**24, 2**40 + 1])
+"""Around what fits into a window's narrow layout."""
+TOKENS = st.one_of(*[st.integers(1, 8)] * 8, MUCH)
+ACQUIRE = st.tuples(st.just("acquire"), st.integers(1, 3), TOKENS, st.booleans())
 SETTLE = st.tuples(st.just("settle"), st.integers(0, 50), st.integers(0, 10), st.booleans())
 WAIT_MS = st.sampled_from(
     [0, 300, 1_000, 1_000, 2_000, 7_000, 30_000, 59_000, 60_000, 61_000, -2_000, -9_000]

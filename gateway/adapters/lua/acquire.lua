@@ -1,6 +1,9 @@
 -- Grant a lease and a reservation in all four scopes, or nothing (admission.acquire).
 -- ARGV: 1 now, 2 request id, 3 '@' key scope, 4 '@' model scope, 5 '@' key and model scope,
---       6 month|key|model, the month may be empty, 7 the four LIMITS, the widest scope first, DEMAND
+--       6 LEASE as it is granted where the limits offered are in force, but for when it is charged,
+--       and month|key|model, the month may be empty; 7 the four LIMITS, the widest scope first, then
+--       for each the most sequences, tokens and requests in the usual case (NEVER where it has no such
+--       limit, -1 where it has what is not usual), DEMAND
 -- Reply: granted, in the usual case as grant.lua, else {1, reserved tokens, second, now, uses…}
 --        refused {0, kind (1 sequences, 2 requests, 3 tokens, 4 budget), scope's index, limit, used,
 --                 need, retry after ms (-1: never), uses…}; of a budget the amounts are in the uses
@@ -8,22 +11,26 @@
 -- uses…: for each scope running, tokens, requests, ms until its window is empty; then for each its
 --        FUND, or nothing where the month is not known; then for each its LIMITS, or nothing where
 --        they are those that were offered
-local DEMAND = '<ddddddd' -- sequences, tokens, floor tokens, time to live ms, cost (units, pico),
---                           tokens to reserve if the limits offered are in force
-local DEMAND_AT = 193
+local DEMAND = '<ddddd' -- sequences, tokens to reserve if the limits offered are in force, time to
+--                         live ms, tokens, floor tokens
+local DEMAND_AT = 289
+local COST = '<dd' -- in ARGV[6]
+local COST_AT = 17
+local MONTH_AT = 33
 local USES = '<dddddddddddddddd'
 local SEQUENCES_RETRY_MS = 1000
-local rid, month = ARGV[2], string.match(ARGV[6], '^[^|]*')
+local rid, month = ARGV[2], string.match(ARGV[6], '^[^|]*', MONTH_AT)
 local found, meta = open(rid, '@tenant', ARGV[3], ARGV[4], ARGV[5])
 if not found then
   return meta
 end
-local sequences, tokens, floor, ttl_ms, cost, cost_pico = struct.unpack(DEMAND, ARGV[7], DEMAND_AT)
+local sequences, _, ttl_ms, tokens, floor = struct.unpack(DEMAND, ARGV[7], DEMAND_AT)
+local cost, cost_pico = struct.unpack(COST, ARGV[6], COST_AT)
 local list = { parse(found[3]), parse(found[4]), parse(found[5]), parse(found[6]) }
 local second, is_newer = 0, false
 for i = 1, 4 do
   local s = list[i]
-  is_newer = offer(s, ARGV[7], i * LIMITS_SIZE - 47) or is_newer
+  is_newer = offer(s, ARGV[7], (i - 1) * LIMITS_SIZE + 1) or is_newer
   local now = advance(s)
   if now > second then
     second = now
@@ -71,8 +78,8 @@ end
 
 local state = state_of(found[2])
 if state == 'L' then
-  local _, _, reserved, charged = struct.unpack(LEASE, found[2], 2)
-  return finish({ 1, reserved, charged, now_ms })
+  local charged_ms, _, reserved = struct.unpack(LEASE, found[2], 2)
+  return finish({ 1, reserved, (charged_ms - charged_ms % 1000) / 1000, now_ms })
 elseif state then
   return finish({ 0, 2, 1, 0, 0, 1, SEQUENCES_RETRY_MS })
 end
@@ -173,12 +180,9 @@ if funds and (cost > 0 or cost_pico > 0) then
   redis.call('HSET', MONEY, month .. '@tenant', funds[2], month .. ARGV[3], funds[3],
     month .. ARGV[4], funds[4], month .. ARGV[5], funds[5])
 end
-if found[2] then
-  redis.call('ZREM', LAPSED, rid)
-  redis.call('ZREM', FORGET, rid)
-end
-local lease = 'L' .. struct.pack(LEASE, 0, sequences, need, second, cost, cost_pico) .. ARGV[6]
+local lease = 'L' .. struct.pack(LEASE, second * 1000, sequences, need, cost, cost_pico)
+  .. string.sub(ARGV[6], MONTH_AT)
 save_all(rid, lease, list)
-redis.call('ZADD', LEASES, now_ms + ttl_ms, rid)
+redis.call('ZADD', DUE, now_ms + ttl_ms, rid)
 due(meta, now_ms + ttl_ms)
 return finish({ 1, need, second, now_ms })

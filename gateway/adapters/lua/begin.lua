@@ -1,6 +1,6 @@
 -- Begin a tenant's part of the store, unless that was done (admission_state.begin).
--- Keys 1 to 4 end in the same instant, so the book does not go alone: where another of them is still
--- there it was taken away (evicted, deleted), and what it held is lost now.
+-- Keys 1 and 2 end in the same instant, so the book does not go alone: where the other is still there
+-- it was taken away (evicted, deleted), and what it held is lost now.
 -- ARGV: 1 now, 2 sequences are complete from, 3 tokens are complete from, Unix ms, 4 time to live of
 --       a lease, ms
 -- Reply: {1 begun now, 0 before}
@@ -8,14 +8,12 @@ if redis.call('HEXISTS', BOOK, '@') == 1 then
   return { 0 }
 end
 local sequences_from, tokens_from = tonumber(ARGV[2]), tonumber(ARGV[3])
-if redis.call('EXISTS', LEASES, LAPSED, FORGET) > 0 then
+if redis.call('EXISTS', DUE) > 0 then
   sequences_from = math.max(sequences_from, now_ms + tonumber(ARGV[4]))
   tokens_from = math.max(tokens_from, now_ms + WINDOW_S * 1000)
 end
-redis.call('DEL', BOOK, LEASES, LAPSED, FORGET, RECENT)
-for i = 2, 4 do
-  redis.call('ZADD', KEYS[i], NEVER, '@')
-end
+redis.call('DEL', BOOK, DUE, RECENT)
+redis.call('ZADD', DUE, NEVER, '@')
 -- Where a month's money is still there, nothing is held any more that it was reserved for.
 local money = redis.call('HGETALL', MONEY)
 for i = 1, #money, 2 do

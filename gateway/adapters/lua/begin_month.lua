@@ -40,26 +40,24 @@ redis.call('EXPIRE', MONEY, MONEY_TTL_S)
 meta[TRACKED], meta[META_CHANGED] = 1, true
 
 local reply, sums = { 1, now_ms }, {}
-for _, zset in ipairs({ LEASES, LAPSED }) do
-  local rids = redis.call('ZRANGEBYSCORE', zset, '-inf', '(' .. NEVER)
-  for first = 1, #rids, AT_A_TIME do
-    local last = math.min(first + AT_A_TIME - 1, #rids)
-    for i, record in ipairs(redis.call('HMGET', BOOK, unpack(rids, first, last))) do
-      reply[#reply + 1] = rids[first + i - 1]
-      local lease = record and #record >= LEASE_REST and parse_lease(record)
-      if lease and lease.month ~= month and string.sub(lease.month, 1, 7) == label
-          and string.match(lease.month, '[^:]*$') == currency then
-        redis.call('HSET', BOOK, rids[first + i - 1], string.sub(record, 1, LEASE_REST - 1) ..
-          month .. string.sub(lease.rest, #lease.month + 1))
-        lease.month = month
-      end
-      local counts = lease and zset == LEASES and lease.month == month
-      if counts and (lease.cost > 0 or lease.cost_pico > 0) then
-        for _, name in ipairs(lease.names) do
-          local sum = sums[name] or { 0, 0 }
-          sum[1], sum[2] = add(sum[1], sum[2], lease.cost, lease.cost_pico)
-          sums[name] = sum
-        end
+local rids = redis.call('ZRANGEBYSCORE', DUE, '-inf', LAPSED_LAST)
+for first = 1, #rids, AT_A_TIME do
+  local last = math.min(first + AT_A_TIME - 1, #rids)
+  for i, record in ipairs(redis.call('HMGET', BOOK, unpack(rids, first, last))) do
+    reply[#reply + 1] = rids[first + i - 1]
+    local lease = record and #record >= LEASE_REST and parse_lease(record)
+    if lease and lease.month ~= month and string.sub(lease.month, 1, 7) == label
+        and string.match(lease.month, '[^:]*$') == currency then
+      lease.rest = month .. string.sub(lease.rest, #lease.month + 1)
+      lease.month = month
+      redis.call('HSET', BOOK, rids[first + i - 1], pack_lease(lease.state, lease))
+    end
+    local counts = lease and lease.state == 'L' and lease.month == month
+    if counts and (lease.cost > 0 or lease.cost_pico > 0) then
+      for _, name in ipairs(lease.names) do
+        local sum = sums[name] or { 0, 0 }
+        sum[1], sum[2] = add(sum[1], sum[2], lease.cost, lease.cost_pico)
+        sums[name] = sum
       end
     end
   end

@@ -9,8 +9,7 @@ local function close(meta)
     redis.call('HSET', BOOK, '@', struct.pack(META, meta[1], meta[2], meta[3], meta[4], meta[5]))
   end
   if is_prolonged then
-    for i = 1, 4 do
-      redis.call('EXPIRE', KEYS[i], KEPT_S)
-    end
+    redis.call('EXPIRE', BOOK, KEPT_S)
+    redis.call('EXPIRE', DUE, KEPT_S)
   end
 end

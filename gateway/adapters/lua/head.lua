@@ -6,22 +6,25 @@
 --                                  at which something is due, kept until (ms), any month tracked
 --                   '!'         -> STEPPED, where the clock stepped back: it had reached, time to
 --                                  live ms, sequences and tokens were complete from
---                   '@' scope   -> HEAD: its limits and its use; then its window's CELLs, in order
---                   request id  -> 'L' live or 'P' lapsed: LEASE, then month|key|model;
---                                  'S' settled: TIMED, forgotten at
---   2 leases  zset  request id  -> lapses at, ms
---   3 lapsed  zset  request id  -> forgotten at, ms
---   4 forget  zset  request id of a settled one -> forgotten at; '@' scope -> looked at again at
---   5 money   hash  month's key -> MONTH: tracked since, known; month's key '@' scope -> FUND
---   6 recent  hash  request id settled since its month was begun -> month
--- Keys 2 to 4 hold one member more, '@', that is never due: so no key goes away and comes back
--- without its time to live. Keys 1 to 4 live KEPT_S after their last use, which is longer than
--- anything in them counts; 5 from when a month is begun until it cannot count; 6 while one is open.
+--                   '@' scope   -> HEAD: its limits, its use, its window's newest cell; then MARK,
+--                                  where it has one; then the older cells in order, each NARROW or,
+--                                  where one of them does not fit into that, each WIDE
+--                   request id  -> 'L' live: LEASE, then month|key|model; 'P' lapsed: TIMED, forgotten
+--                                  at, then the same; 'S' settled: TIMED, forgotten at
+--   2 due     zset  request id of a live lease -> lapses at, ms; of a lapsed one -> LAPSED and
+--                                  forgotten at; of a settled one -> FORGET and forgotten at
+--                   '@' scope   -> FORGET and looked at again at
+--                   '@'         -> NEVER: so the key does not go away and come back without its time
+--                                  to live
+--   3 money   hash  month's key -> MONTH: tracked since, known; month's key '@' scope -> FUND
+--   4 recent  hash  request id settled since its month was begun -> month
+-- 1 and 2 live KEPT_S after their last use, which is longer than anything in them counts; 3 from when
+-- a month is begun until it cannot count; 4 while one is open.
 --
 -- ARGV[1] is the time in Unix ms, or empty for the server's own. Numbers are whole and travel as
 -- little-endian doubles, exact to 2^53; money as two, units of the currency and pico below 10^12.
 -- LIMITS of a scope: version, sequences, tpm, rpm, budget (units, pico); -1 is none.
--- Every reply is an array. {-1}: nothing is known of this tenant, call begin.lua and repeat. {-2}:
+-- Every reply is an array, that of a usual case bytes. {-1}: nothing is known of this tenant, call begin.lua and repeat. {-2}:
 -- more leases have lapsed than one call takes care of, repeat. Nothing else was done then.
 --
 -- A script makes few objects: allocating them is most of what it costs. So constants (LIKE_THIS) are
@@ -29,11 +32,11 @@
 -- happens most (grant.lua, finish.lua) comes first, with no function and no array of its own: what is
 -- between "each scope" and "end each" the loader writes four times, N being the scope's number.
 local BOOK = KEYS[1]
-local LEASES = KEYS[2]
-local LAPSED = KEYS[3]
-local FORGET = KEYS[4]
-local MONEY = KEYS[5]
-local RECENT = KEYS[6]
+local DUE = KEYS[2]
+local LAPSED = 1000000000000000 -- the scores of DUE from here on: beyond every time of a live lease
+local FORGET = 2000000000000000
+local LIVE_LAST = '999999999999999' -- text where it is only compared with: making it is dear
+local LAPSED_LAST = '1999999999999999'
 local KEPT_S = 7200
 local KEPT_AGAIN_MS = 5400000
 local LAPSED_KEEP_MS = 3600000
@@ -54,10 +57,12 @@ local STEPPED = '<dddd'
 
 local LIMITS = '<dddddd'
 local LIMITS_SIZE = 48
-local HEAD = '<ddddddddddd'
-local HEAD_SIZE = 88
-local WITHOUT = '<c48ddddd' -- HEAD from another one's limits
-local WITH_CELL = '<c48dddddI4di4' -- and a CELL behind it
+local HEAD = '<dddddddddddddd'
+local HEAD_FROM_LIMITS = '<c48dddddddd'
+local HEAD_FROM_RUNNING = '<dddddddd'
+local TAIL_AT = 113
+local MARK = '<dd' -- behind a HEAD that is not usual: REACHED, and whether the older cells are WIDE
+local IS_MARKED = 1099511627776 -- then this is added to NEWEST, which no clock shows
 local VERSION = 1
 local SEQUENCES = 2
 local TPM = 3
@@ -67,18 +72,31 @@ local BUDGET_PICO = 6
 local RUNNING = 7
 local TOKENS = 8
 local REQUESTS = 9
-local REACHED = 10
-local SEEN = 11
-local FROM = 12 -- where in CELLS the first cell begins
-local CELLS = 13
-local CHANGED = 14
-local NEWEST = 15 -- the second of the last cell, 0 where there is none; `advance` sets it
-local IS_NEW = 16
+local SEEN = 10
+local OLDEST = 11 -- the second of the first cell, and that of the last; 0 where there is none
+local NEWEST = 12
+local CELL_TOKENS = 13 -- of the last cell
+local CELL_REQUESTS = 14
+local REACHED = 15
+local FROM = 16 -- where in CELLS the first of the older cells begins
+local CELLS = 17
+local CELL = 18 -- NARROW or WIDE
+local CELL_SIZE = 19
+local CHANGED = 20
+local IS_NEW = 21
 
-local LEASE = '<dddddd' -- forgotten at, sequences, tokens, second, cost (units, pico)
-local LEASE_REST = 50
-local HELD = '<c1ddddddc0' -- state, LEASE, month|key|model
-local HELD_NUMBERS = '<c1dddd'
+local NARROW = '<BI3I2' -- the second modulo 256, tokens, requests
+local NARROW_SIZE = 6
+local TOKENS_FIT = 16777216
+local REQUESTS_FIT = 65536
+local WIDE = '<Bdi4'
+local WIDE_SIZE = 13
+
+-- Charged at (ms, of which the second counts), sequences, tokens, cost (units, pico).
+local LEASE = '<ddddd'
+local LEASE_SIZE = 40
+local LEASE_REST = 42 -- where month|key|model begins in a live one
+local LEASE_NUMBERS = '<c1ddd'
 local TIMED = '<d'
 local ENDED = '<c1d' -- state, TIMED
 

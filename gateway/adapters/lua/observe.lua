@@ -16,7 +16,7 @@ if meta[TRACKED] == 1 and month ~= '' then
 end
 for i = 1, #ARGV - 3 do
   local field, s = ARGV[i + 3], parse(found[i + 1])
-  is_newer = offer(s, ARGV[3], i * LIMITS_SIZE - 47) or is_newer
+  is_newer = offer(s, ARGV[3], (i - 1) * LIMITS_SIZE + 1) or is_newer
   advance(s)
   save(field, s, meta)
   uses[i] = struct.pack('<dddd', s[RUNNING], s[TOKENS], s[REQUESTS], reset_ms(s))
@@ -26,5 +26,5 @@ for i = 1, #ARGV - 3 do
   end
 end
 close(meta)
-return { redis.call('ZCARD', LEASES) - 1, redis.call('ZCARD', LAPSED) - 1, table.concat(uses),
+return { redis.call('ZCOUNT', DUE, '-inf', LIVE_LAST), redis.call('ZCOUNT', DUE, LAPSED, LAPSED_LAST), table.concat(uses),
   table.concat(money), is_newer and table.concat(limits) or '' }

@@ -13,7 +13,7 @@ end
 
 -- Leases that nobody renewed lapse, the first to expire first.
 local function lapse()
-  local expired = redis.call('ZRANGEBYSCORE', LEASES, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0,
+  local expired = redis.call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0,
     AT_ONCE)
   local rids, lapsed, records, forgotten_ms = {}, {}, {}, now_ms + LAPSED_KEEP_MS
   if is_back then
@@ -21,7 +21,7 @@ local function lapse()
   end
   for i = 1, #expired, 2 do
     rids[#rids + 1] = expired[i]
-    lapsed[i], lapsed[i + 1] = forgotten_ms, expired[i]
+    lapsed[i], lapsed[i + 1] = is_back and forgotten_ms or LAPSED + forgotten_ms, expired[i]
   end
   local found = redis.call('HMGET', BOOK, unpack(rids))
   for i, rid in ipairs(rids) do
@@ -32,35 +32,31 @@ local function lapse()
     end
     records[i * 2 - 1] = rid
     if is_back then
-      records[i * 2] = pack_lease('L', 0, lease)
+      records[i * 2] = pack_lease('L', lease)
     else
       run(lease, list, -1)
       reserve(lease, true)
-      records[i * 2] = pack_lease('P', forgotten_ms, lease)
+      records[i * 2] = pack_lease('P' .. struct.pack(TIMED, forgotten_ms), lease)
     end
   end
   redis.call('HSET', BOOK, unpack(records))
-  if is_back then
-    redis.call('ZADD', LEASES, unpack(lapsed))
-  else
-    redis.call('ZREM', LEASES, unpack(rids))
-    redis.call('ZADD', LAPSED, unpack(lapsed))
-  end
+  redis.call('ZADD', DUE, unpack(lapsed))
   save_shelf(meta)
 end
 
 -- Remove lapsed leases, settlements and idle scopes that are past their time.
-local function forget(zset)
+local function forget(band)
   local gone, again = {}, {}
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', zset, '-inf', now_ms, 'LIMIT', 0, AT_ONCE)) do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', DUE, band, band + now_ms, 'LIMIT', 0,
+    AT_ONCE)) do
     local record = string.sub(member, 1, 1) == '@' and redis.call('HGET', BOOK, member)
     local seen
     if record then
-      local _, _, _, _, _, _, running, _, _, _, seen_s = struct.unpack(HEAD, record)
+      local running, _, _, seen_s = struct.unpack(HEAD_FROM_RUNNING, record, LIMITS_SIZE + 1)
       seen = running > 0 and now_s or seen_s
     end
     if record and seen > now_s - SCOPE_KEEP_S then
-      again[#again + 1] = (seen + SCOPE_KEEP_S) * 1000
+      again[#again + 1] = band + (seen + SCOPE_KEEP_S) * 1000
       again[#again + 1] = member
     else
       gone[#gone + 1] = member
@@ -68,18 +64,20 @@ local function forget(zset)
   end
   if #gone > 0 then
     redis.call('HDEL', BOOK, unpack(gone))
-    redis.call('ZREM', zset, unpack(gone))
+    redis.call('ZREM', DUE, unpack(gone))
   end
   if #again > 0 then
-    redis.call('ZADD', zset, unpack(again))
+    redis.call('ZADD', DUE, unpack(again))
   end
 end
 
-local function first_of(zset)
-  return tonumber(redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2])
+-- When the first of them is due, or some time beyond all of them.
+local function first_of(band)
+  local first = redis.call('ZRANGEBYSCORE', DUE, band, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return tonumber(first[2] or NEVER) - band
 end
 
-if first_of(LEASES) <= now_ms then
+if first_of(0) <= now_ms then
   lapse()
 end
 if first_of(LAPSED) <= now_ms then
@@ -88,7 +86,7 @@ end
 if first_of(FORGET) <= now_ms then
   forget(FORGET)
 end
-local first = first_of(LEASES)
+local first = first_of(0)
 if is_back and first > now_ms then
   redis.call('HDEL', BOOK, '!')
   reached_ms = first

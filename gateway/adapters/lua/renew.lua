@@ -41,18 +41,14 @@ for i, rid in ipairs(rids) do
       if is_due then
         lease.second = charge_anew(list, lease.second, lease.tokens)
       end
-      redis.call('HSET', BOOK, rid, pack_lease('L', 0, lease))
-      if record and state ~= 'L' then
-        redis.call('ZREM', LAPSED, rid)
-        redis.call('ZREM', FORGET, rid)
-      end
+      redis.call('HSET', BOOK, rid, pack_lease('L', lease))
     end
     local how = state == 'L' and RENEWED or state and RESUMED or RECREATED
     reply[how] = reply[how] + 1
   end
 end
 if #held > 0 then
-  redis.call('ZADD', LEASES, unpack(held))
+  redis.call('ZADD', DUE, unpack(held))
   due(meta, expires_ms)
 end
 save_shelf(meta)

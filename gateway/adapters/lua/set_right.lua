@@ -6,7 +6,7 @@ local function set_right(meta, ttl_ms)
   local window_ms = WINDOW_S * 1000
   local sequences_from, tokens_from = meta[SEQUENCES_FROM], meta[TOKENS_FROM]
   local reached_ms = math.max(sequences_from - ttl_ms, tokens_from - window_ms)
-  local last = redis.call('ZREVRANGE', LEASES, 1, 1, 'WITHSCORES')
+  local last = redis.call('ZREVRANGEBYSCORE', DUE, LIVE_LAST, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if last[2] then
     reached_ms = math.max(reached_ms, tonumber(last[2]) - ttl_ms)
   end
@@ -24,8 +24,8 @@ local function set_right(meta, ttl_ms)
     tokens_from = math.max(tokens_from, tokens)
   end
   redis.call('HSET', BOOK, '!', struct.pack(STEPPED, reached_ms, ttl_ms, sequences_from, tokens_from))
-  for _, rid in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '(' .. expires_ms, '(' .. NEVER)) do
-    redis.call('ZADD', LEASES, expires_ms, rid)
+  for _, rid in ipairs(redis.call('ZRANGEBYSCORE', DUE, '(' .. expires_ms, LIVE_LAST)) do
+    redis.call('ZADD', DUE, expires_ms, rid)
   end
   due(meta, expires_ms)
   due(meta, reached_ms)

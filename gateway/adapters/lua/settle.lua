@@ -18,7 +18,9 @@ end
 local reply, freed, freed_pico = { 4 }, 0, 0
 local list = { parse(found[3]), parse(found[4]), parse(found[5]), parse(found[6]) }
 if state then
-  local _, sequences, tokens, second, cost, cost_pico = struct.unpack(LEASE, found[2], 2)
+  local at = lease_at(found[2])
+  local charged_ms, sequences, tokens, cost, cost_pico = struct.unpack(LEASE, found[2], at)
+  local second = (charged_ms - charged_ms % 1000) / 1000
   if carried == 1 then
     second = charge_anew(list, second, tokens)
   end
@@ -40,19 +42,14 @@ if state then
       s[RUNNING] = s[RUNNING] - sequences
     end
   end
-  month = string.match(found[2], '^[^|]*', LEASE_REST)
+  month = string.match(found[2], '^[^|]*', at + LEASE_SIZE)
   if state == 'L' then
     reply[1], freed, freed_pico = 1, cost, cost_pico
-    redis.call('ZREM', LEASES, rid)
   else
     reply[1] = 2
-    redis.call('ZREM', LAPSED, rid)
   end
 elseif carried == 1 and ran == 1 then
   charge_anew(list, 0, actual)
-end
-if found[2] and not state then
-  redis.call('ZREM', LAPSED, rid)
 end
 
 if meta[TRACKED] == 1 and month ~= '' then
@@ -89,7 +86,7 @@ if state then
 else
   redis.call('HSET', BOOK, rid, record)
 end
-redis.call('ZADD', FORGET, forgotten_ms, rid)
+redis.call('ZADD', DUE, FORGET + forgotten_ms, rid)
 due(meta, forgotten_ms)
 save('@tenant', list[1], meta)
 save(ARGV[3], list[2], meta)

@@ -17,18 +17,21 @@ local function save_shelf(meta)
   shelf = {}
 end
 
+-- `state` is what comes before LEASE.
 local function parse_lease(record)
-  local _, sequences, tokens, second, cost, cost_pico = struct.unpack(LEASE, record, 2)
-  local rest = string.sub(record, LEASE_REST)
+  local at = lease_at(record)
+  local charged_ms, sequences, tokens, cost, cost_pico = struct.unpack(LEASE, record, at)
+  local rest = string.sub(record, at + LEASE_SIZE)
   local month, key, model = string.match(rest, '^([^|]*)|([^|]*)|(.*)$')
-  return { sequences = sequences, tokens = tokens, second = second, cost = cost,
-    cost_pico = cost_pico, month = month, rest = rest,
+  return { state = string.sub(record, 1, at - 1), sequences = sequences, tokens = tokens,
+    second = (charged_ms - charged_ms % 1000) / 1000, cost = cost, cost_pico = cost_pico,
+    month = month, rest = rest,
     names = { 'tenant', 'key:' .. key, 'model:' .. model, 'key:' .. key .. '/model:' .. model } }
 end
 
-local function pack_lease(state, forgotten_ms, lease)
-  return state .. struct.pack(LEASE, forgotten_ms, lease.sequences, lease.tokens, lease.second,
-    lease.cost, lease.cost_pico) .. lease.rest
+local function pack_lease(state, lease)
+  return state .. struct.pack(LEASE, lease.second * 1000, lease.sequences, lease.tokens, lease.cost,
+    lease.cost_pico) .. lease.rest
 end
 
 local function scopes_of(lease)

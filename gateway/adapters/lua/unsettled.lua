@@ -8,9 +8,7 @@ end
 close(meta)
 local reply = redis.call('HKEYS', RECENT)
 table.insert(reply, 1, 1)
-for _, zset in ipairs({ LEASES, LAPSED }) do
-  for _, rid in ipairs(redis.call('ZRANGEBYSCORE', zset, '-inf', '(' .. NEVER)) do
-    reply[#reply + 1] = rid
-  end
+for _, rid in ipairs(redis.call('ZRANGEBYSCORE', DUE, '-inf', LAPSED_LAST)) do
+  reply[#reply + 1] = rid
 end
 return reply

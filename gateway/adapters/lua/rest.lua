@@ -1,0 +1,3 @@
+-- What the usual cases do without.
+local MONEY = KEYS[3]
+local RECENT = KEYS[4]
