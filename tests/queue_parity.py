@@ -3,7 +3,6 @@ compares every answer, every message and what is then to be seen."""
 
 import asyncio
 import itertools
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -333,50 +332,6 @@ def run_parity(machine: type[QueueParity], *, examples: int) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
-def run_crowded(machine: QueueParity, chance: random.Random, *, rounds: int) -> None:
-    """More tenants and tickets than any one step looks at, grants, or lets go."""
-
-    def wish(number: int) -> Wish:
-        return Wish(
-            id=f"{number:05d}",
-            tenant=f"ten_{chance.choice((number % 90, number % 3))}",
-            band=Band(number % 2),
-            sequences=chance.choice((1, 1, 1, 2)),
-            need_tokens=chance.choice((100, 900, 6_000)),
-            cost=chance.randint(1, 3_000),
-            weight=chance.choice((1, 2, 4)),
-            wait_ms=chance.choice((60_000, 600_000)),
-            promote_after_ms=chance.choice((3_000, 30_000, 300_000)),
-        )
-
-    def rooms(sequences: int, tokens: int) -> list[dict[str, Any]]:
-        return [
-            {"id": name, "sequences_max": sequences, "batch_max": sequences // 2,
-             "tokens_max": tokens}
-            for name in WORKERS
-        ]  # fmt: skip
-
-    numbers = itertools.count()
-    machine.begin(50, rooms(4, 8_000))
-    for _ in range(rounds):
-        for _ in range(150):
-            machine.enter_one(chance.choice(GATEWAYS), wish(next(numbers)), 10**6)
-        for _ in range(20):
-            machine.some_leave(chance.randint(1, 3), 500, chance.choice((0, 70)))
-            machine.all_places("take_up")
-            machine.time_passes_and_all_live(chance.choice((0, 500)))
-            machine.all_taken_back_give_back()
-        machine.both_show_the_same()
-        machine.report(rooms(60, 2**53), 3_600_000)
-        machine.both_show_the_same()
-        machine.report(rooms(3, 5_000), 3_600_000)
-        machine.time_passes(TTL_MS // 2)
-        machine.renew(GATEWAYS[0], list(range(1, 31)), False)
-        machine.time_passes(TTL_MS // 2 + 1)
-        machine.both_show_the_same()
-    machine.teardown()
 
 
 async def _awaited(call: Awaitable[Reply]) -> Reply:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 import redis.asyncio
-from queue_parity import QueueParity, parity_with, run_crowded, run_parity
+from queue_crowd import run_crowded, run_last_looked_at, run_not_lifted
+from queue_parity import QueueParity, parity_with, run_parity
 from queue_specified import OneServersEar
 
 from gateway.adapters.redis import connect_redis
@@ -40,3 +41,13 @@ def test_lua_executes_the_specification_of_the_queue(machine: type[QueueParity])
 def test_lua_executes_it_in_a_crowd(machine: type[QueueParity], seed: int) -> None:
     """Where a step's bounds are reached: tickets and tenants looked at, granted, let go."""
     run_crowded(machine(), random.Random(seed), rounds=2)  # noqa: S311 - a test
+
+
+def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -> None:
+    """To the last one, and no further."""
+    run_last_looked_at(machine())
+
+
+def test_lua_lifts_nobody_whose_place_was_taken_back(machine: type[QueueParity]) -> None:
+    """It goes before a tenant that was served more."""
+    run_not_lifted(machine())

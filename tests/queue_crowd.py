@@ -1,0 +1,107 @@
+"""What a random machine seldom draws: a pool's queue with more tenants and tickets than any one
+step looks at, grants or lets go, and rules that show only in one order of steps. The specification
+and a real store are compared at every step."""
+
+import itertools
+import random
+from typing import Any
+
+from queue_parity import GATEWAYS, TTL_MS, WORKERS, QueueParity
+
+from gateway.domain.queue.lines import OF_A_TENANT
+from gateway.domain.queue.order import LOOKED_AT
+from gateway.domain.queue.tickets import Band
+from gateway.serving.queue_ports import Wish
+
+GATEWAY = GATEWAYS[0]
+WELL_MS = 3_600_000
+
+
+def run_last_looked_at(machine: QueueParity) -> None:
+    """The last that is looked at, behind all that no worker has room for, is granted; a tenant's
+    own behind its first few is not."""
+    machine.begin(0, _rooms(4, 2**40))
+    numbers = itertools.count()
+    for _ in WORKERS:
+        machine.enter_one(GATEWAY, _wish(next(numbers), "runs", sequences=3), 10**6)
+    for number in range(LOOKED_AT - 1):
+        tenant = f"t{number // OF_A_TENANT}"
+        machine.enter_one(GATEWAY, _wish(next(numbers), tenant, sequences=50), 10**6)
+    behind = {"wait_ms": 900_000}
+    machine.enter_one(GATEWAY, _wish(next(numbers), "t0", **behind), 10**6)
+    assert len(machine.pool.places) == len(WORKERS)
+    last = f"t{(LOOKED_AT - 1) // OF_A_TENANT}"
+    machine.enter_one(GATEWAY, _wish(next(numbers), last, **behind), 10**6)
+    assert len(machine.pool.places) == len(WORKERS) + 1
+    machine.enter_one(GATEWAY, _wish(next(numbers), "tz", **behind), 10**6)
+    machine.both_show_the_same()
+    machine.teardown()
+
+
+def run_not_lifted(machine: QueueParity) -> None:
+    """Whose place was taken back has not ceased to wait: it is not lifted to those who do."""
+    machine.begin(0, [{"id": "w", "sequences_max": 2, "batch_max": 2, "tokens_max": 2**40}])
+    batch: dict[str, Any] = {"band": Band.BATCH}
+    machine.enter_one(GATEWAY, _wish(1, "a", cost=2_000, **batch), 9)
+    machine.time_passes(1)
+    machine.enter_one(GATEWAY, _wish(2, "b", cost=1, **batch), 9)
+    machine.enter_one(GATEWAY, _wish(3, "a", cost=2_000, **batch), 9)
+    machine.enter_one(GATEWAY, _wish(4, "c"), 9)
+    machine.all_taken_back_give_back()
+    assert {*machine.pool.waiting} == {"00002", "00003"}
+    machine.leave_one("00001", 2_000, 0)
+    assert {*machine.pool.waiting} == {"00003"}
+    machine.teardown()
+
+
+def run_crowded(machine: QueueParity, chance: random.Random, *, rounds: int) -> None:
+    """All steps with many that wait."""
+
+    def drawn(number: int) -> Wish:
+        name = chance.choice((number % 90, number % 90, number % 3))
+        return _wish(
+            number,
+            f"ten_{name}",
+            band=Band(number % 4 == 0),
+            sequences=chance.choice((1, 1, 1, 2)),
+            need_tokens=chance.choice((100, 900, 6_000)),
+            cost=chance.randint(1, 3_000),
+            weight=chance.choice((1, 2, 4)),
+            wait_ms=chance.choice((60_000, 600_000)),
+            promote_after_ms=chance.choice((3_000, 30_000, 300_000)),
+        )
+
+    numbers = itertools.count()
+    machine.begin(50, _rooms(4, 8_000))
+    for _ in range(rounds):
+        for _ in range(180):
+            machine.enter_one(chance.choice(GATEWAYS), drawn(next(numbers)), 10**6)
+        for _ in range(20):
+            machine.some_leave(chance.randint(1, 3), 500, chance.choice((0, 70)))
+            machine.all_places("take_up")
+            machine.time_passes_and_all_live(chance.choice((0, 500)))
+            machine.all_taken_back_give_back()
+        machine.both_show_the_same()
+        machine.report(_rooms(60, 2**53), WELL_MS)
+        machine.report(_rooms(3, 5_000), WELL_MS)
+        machine.time_passes(1_100)
+        machine.both_show_the_same()
+        machine.renew(GATEWAY, list(range(1, 31)), False)
+        machine.time_passes(TTL_MS + 1)
+        machine.both_show_the_same()
+    machine.teardown()
+
+
+def _wish(number: int, tenant: str, **other: Any) -> Wish:
+    values: dict[str, Any] = {
+        "band": Band.INTERACTIVE, "sequences": 1, "need_tokens": 100, "cost": 50, "weight": 1,
+        "wait_ms": 600_000, "promote_after_ms": 300_000,
+    }  # fmt: skip
+    return Wish(id=f"{number:05d}", tenant=tenant, **{**values, **other})
+
+
+def _rooms(sequences: int, tokens: int) -> list[dict[str, Any]]:
+    return [
+        {"id": name, "sequences_max": sequences, "batch_max": sequences // 2, "tokens_max": tokens}
+        for name in WORKERS
+    ]
