@@ -10,7 +10,7 @@ from queue_examples import TTL_MS
 
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.lines import Line
-from gateway.domain.queue.order import Choice
+from gateway.domain.queue.order import Bypass, Choice
 from gateway.domain.queue.pool import Pool
 from gateway.domain.queue.tickets import Answer, Band, Granted, PlaceState, Ticket
 
@@ -140,14 +140,16 @@ class History:
         self, interactive: Line, batch: Line, rooms: Mapping[str, WorkerRoom], now_ms: int
     ) -> Choice | None:
         waiting = [t for line in (interactive, batch) for ts in line.waiting.values() for t in ts]
+        bypass = deepcopy(self.pool.order.bypass)
         choice = self._choose(interactive, batch, rooms, now_ms)
         lines = {Band.INTERACTIVE: interactive, Band.BATCH: batch}
         if choice is None:
             for each in waiting:
-                assert not self._takers(each, waiting), "capacity idles"
+                takers = self._takers(each, waiting, self.pool.order.bypass)
+                assert not takers, "capacity idles"
             return None
         self._check_ceilings(choice)
-        self._check_turn(choice, waiting, lines)
+        self._check_turn(choice, waiting, lines, bypass)
         if len({each.order_band for each in waiting}) == len(Band):
             self.contested += 1
             self.floor_grants += choice.is_floor
@@ -155,13 +157,15 @@ class History:
             assert self.floor_grants <= share + 1
         return choice
 
-    def _takers(self, ticket: Ticket, waiting: list[Ticket]) -> list[str]:
+    def _takers(
+        self, ticket: Ticket, waiting: list[Ticket], bypasses: dict[Band, Bypass]
+    ) -> list[str]:
         """Workers that might take it now, none is kept for another."""
         is_batch = ticket.order_band is Band.BATCH
         is_contested = any(each.order_band is Band.INTERACTIVE for each in waiting)
         kept = {
             bypass.worker
-            for band, bypass in self.pool.order.bypass.items()
+            for band, bypass in bypasses.items()
             if bypass.ticket_id != ticket.id and band <= ticket.order_band
         }
         return [
@@ -189,24 +193,23 @@ class History:
             assert room.running + ticket.sequences <= most
             assert room.tokens + ticket.need_tokens <= room.tokens_max
 
-    def _check_turn(self, choice: Choice, waiting: list[Ticket], lines: dict[Band, Line]) -> None:
-        """Nobody whose turn comes before has room."""
+    def _check_turn(
+        self,
+        choice: Choice,
+        waiting: list[Ticket],
+        lines: dict[Band, Line],
+        bypasses: dict[Band, Bypass],
+    ) -> None:
+        """Nobody whose turn comes before had room, as things were before this grant."""
         chosen, band = choice.ticket, choice.ticket.order_band
         turn = self._turn(chosen, lines[band])
         for each in waiting:
-            if each.id == chosen.id or not self._takers_before(choice, each, waiting):
+            if each.id == chosen.id or not self._takers(each, waiting, bypasses):
                 continue
             if each.order_band is band:
                 assert self._turn(each, lines[band]) > turn, f"{each.id} goes before {chosen.id}"
             elif each.order_band < band:
                 assert choice.is_floor, f"batch {chosen.id} goes before {each.id}"
-
-    def _takers_before(self, choice: Choice, ticket: Ticket, waiting: list[Ticket]) -> list[str]:
-        """As `_takers`, but this very grant may just have had a worker kept for whom it passed;
-        such a one had no room."""
-        if any(each.ticket_id == ticket.id for each in self.pool.order.bypass.values()):
-            return [] if ticket.order_band <= choice.ticket.order_band else ["any"]
-        return self._takers(ticket, waiting)
 
     def _turn(self, ticket: Ticket, line: Line) -> tuple[Any, ...]:
         if ticket.is_promoted(self.now_ms):
