@@ -149,8 +149,8 @@ async def at_rest(fuzzed: Fuzzed) -> None:
     with redis.Redis.from_url(fuzzed.weir.ready["redis_url"]) as client:
         while held := {
             key: members
-            for key in client.scan_iter("weir:{*}:leases")
-            if (members := client.zrange(key, 0, -1)) != [b"@"]
+            for key in client.scan_iter("weir:{*}:due")
+            if (members := client.zrangebyscore(key, 0, 10**15 - 1))
         }:
             assert time.monotonic() < deadline, f"still held: {held}"
             await asyncio.sleep(0.05)

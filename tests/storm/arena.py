@@ -110,7 +110,7 @@ class Arena:
         left = []
         with redis.Redis.from_url(self.system.ready["redis_url"]) as store:
             for tenant in self.ids.values():
-                leases = set(store.zrange(f"weir:{{{tenant}}}:leases", 0, -1)) - {b"@"}
+                leases = store.zrangebyscore(f"weir:{{{tenant}}}:due", 0, 10**15 - 1)
                 if leases:
                     left.append(f"{tenant} leases: {len(leases)}")
         answer = self.system.admin("GET", "/admin/v1/live")
