@@ -42,14 +42,16 @@ def run_not_lifted(machine: QueueParity) -> None:
     """Whose place was taken back has not ceased to wait: it is not lifted to those who do."""
     machine.begin(0, [{"id": "w", "sequences_max": 2, "batch_max": 2, "tokens_max": 2**40}])
     batch: dict[str, Any] = {"band": Band.BATCH}
-    machine.enter_one(GATEWAY, _wish(1, "a", cost=2_000, **batch), 9)
-    machine.time_passes(1)
-    machine.enter_one(GATEWAY, _wish(2, "b", cost=1, **batch), 9)
+    machine.enter_one(GATEWAY, _wish(1, "b", cost=1, **batch), 9)
+    machine.enter_one(GATEWAY, _wish(2, "a", cost=2_000, **batch), 9)
     machine.enter_one(GATEWAY, _wish(3, "a", cost=2_000, **batch), 9)
     machine.enter_one(GATEWAY, _wish(4, "c"), 9)
     machine.all_taken_back_give_back()
-    assert {*machine.pool.waiting} == {"00002", "00003"}
-    machine.leave_one("00001", 2_000, 0)
+    machine.enter_one(GATEWAY, _wish(5, "b", cost=1, **batch), 9)
+    assert {*machine.pool.waiting} == {"00001", "00003", "00005"}
+    machine.leave_one("00002", 2_000, 0)
+    assert {*machine.pool.waiting} == {"00003", "00005"}
+    machine.leave_one("00001", 1, 0)
     assert {*machine.pool.waiting} == {"00003"}
     machine.teardown()
 
