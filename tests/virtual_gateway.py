@@ -79,9 +79,7 @@ class Learning:
     ) -> None:
         self.rule, self.facts = rule, facts
         self.learned = [rule.begin(facts, now_ms=0, batch=start) for _ in range(workers)]
-        self.seen = [
-            [Samples(each.epoch) for each in self.learned] for _ in range(gateways)
-        ]  # fmt: skip
+        self.seen = [[Samples(each.epoch) for each in self.learned] for _ in range(gateways)]
         self.decided: list[tuple[int, int, int]] = []
         """When, of which worker, to where batch stops."""
 
@@ -139,8 +137,7 @@ class VirtualGateways:
         self.flights: dict[str, Flight] = {}
         """Those that wait or run."""
         self.outcomes: list[Outcome] = []
-        self.left: Callable[[Flight], None] = lambda flight: None
-        """Called when one has ended."""
+        self.left: Callable[[Flight], None] = lambda flight: None  # called when one has ended
         self._flags, self._gateways, self._window_ms = flags, gateways, window_ms
         self._learning, self._fixed = learning, fixed
         self._waits, self._weights = waits or Waits(), weights or {}
@@ -283,8 +280,7 @@ class VirtualGateways:
         self.left(flight)
 
     def _send(self, flight: Flight, worker: str) -> None:
-        prompt = self._prompts.token_ids(flight.planned)
-        flight.granted_ms = self.fleet.now_ms
+        prompt, flight.granted_ms = self._prompts.token_ids(flight.planned), self.fleet.now_ms
         flight.request = simulated_request(flight.planned, prompt, flight, self._flags)
         self.fleet.arrive(flight.request, int(worker))
 
@@ -294,9 +290,8 @@ class VirtualGateways:
         if self._learning is None or last_ms is None:
             return
         worker = self.pool.places[flight.id].worker
-        learned = self._learning.learned[int(worker)]
         samples = self._learning.rule.stretch(
-            learned,
+            self._learning.learned[int(worker)],
             began_ms=int(flight.stretch_ms),
             ended_ms=int(last_ms),
             tokens=flight.stretch_tokens,

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 from virtual_gateway import UNLIMITED, Learning, VirtualGateways
 
@@ -148,8 +149,8 @@ def _mean_ceiling(learning: Learning, duration_s: float, warmup_s: float) -> flo
 
 def middle(rows: list[Figures]) -> Figures:
     """Medians over seeds."""
-    names = Figures.__dataclass_fields__
-    columns = {name: [getattr(row, name) for row in rows] for name in names}
-    return Figures(
-        **{name: None if None in values else median(values) for name, values in columns.items()}
-    )
+    medians: dict[str, Any] = {}
+    for name in Figures.__dataclass_fields__:
+        values = [getattr(row, name) for row in rows]
+        medians[name] = None if None in values else median(values)
+    return Figures(**medians)

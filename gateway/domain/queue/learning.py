@@ -35,7 +35,7 @@ class Learned:
     """Where it stops while there is none."""
     is_alone: bool
     high: int
-    """Where batch's ceiling was cut first: up to there it grows fast again."""
+    """The highest that batch's ceiling was seen to do well at: up to there it grows fast again."""
     is_falling: bool = False
     """The last decision was a cut."""
     drains_ms: int = 0
@@ -85,14 +85,9 @@ class LatencyRule:
         """A worker of which nothing was seen, on which batch may stop at `batch`."""
         batch = facts.bounded(batch)
         return Learned(
-            epoch,
-            now_ms + self.warm_ms,
-            facts.bounded(KEPT_FREE * batch),
-            batch,
-            batch,
-            False,
-            batch,
-        )
+            epoch, now_ms + self.warm_ms, sequences=facts.bounded(KEPT_FREE * batch), batch=batch,
+            alone=batch, is_alone=False, high=1,
+        )  # fmt: skip
 
     def restarted(self, learned: Learned, *, now_ms: int) -> Learned:
         """The worker began anew, as the same engine: what is known of it holds."""
@@ -198,7 +193,8 @@ class LatencyRule:
         if are_few and samples.batch_bound * 2 >= samples.looks > 0:
             size = learned.batch_max
             more = max(1, size * self.grow_permille // 1000, (learned.high - size) // 4)
-            after = _with_batch(after, facts.bounded(size + more))
+            high = max(learned.high, size)
+            after = replace(_with_batch(after, facts.bounded(size + more)), high=high)
         return after
 
     def _above(self, batch: int) -> int:
@@ -211,12 +207,11 @@ def _less(size: int, kept_permille: int) -> int:
 
 
 def _high(learned: Learned) -> int:
-    """Where batch's ceiling was, once it is cut now. Cut again on its way up to there, that was too
-    high, and is half believed; on its way down nothing new is known of it."""
-    size = learned.batch_max
-    if size >= learned.high:
-        return size
-    return learned.high if learned.is_falling else (size + learned.high) // 2
+    """What is still believed of the highest ceiling once batch's is cut now. Cut on its way back up
+    to there, half of it is; on its way down nothing new is known."""
+    if learned.is_falling or learned.batch_max >= learned.high:
+        return learned.high
+    return (learned.batch_max + learned.high) // 2
 
 
 def _with_batch(learned: Learned, size: int) -> Learned:

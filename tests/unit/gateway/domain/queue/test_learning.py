@@ -125,7 +125,7 @@ def test_nothing_grows_beyond_what_the_engine_runs() -> None:
 
 def test_what_was_cut_comes_back_fast_up_to_where_it_was() -> None:
     """A slow patch of long prompts is over after a minute; so is what it did."""
-    learned, now_ms = START, LATER_MS
+    learned, now_ms = replace(START, high=80), LATER_MS
     sizes = []
     for over in [100] * 4 + [0] * 6:
         samples = replace(WAITED_FOR, epoch=learned.epoch, over=over, interactive_ms=now_ms)
@@ -133,6 +133,15 @@ def test_what_was_cut_comes_back_fast_up_to_where_it_was() -> None:
         now_ms = learned.since_ms + RULE.decide_ms
         sizes.append(learned.batch)
     assert sizes == [68, 57, 48, 40, 50, 57, 62, 66, 69, 71]
+
+
+def test_what_was_never_seen_to_do_well_does_not_come_back_fast() -> None:
+    """A ceiling to begin with is a guess, and one that was too high is not tried again at once."""
+    cut = decided(replace(WAITED_FOR, over=60))
+    now_ms = cut.since_ms + RULE.decide_ms
+    assert (cut.batch, cut.high) == (68, 1)
+    assert decided(replace(WAITED_FOR, epoch=2, interactive_ms=now_ms), cut, now_ms).batch == 70
+    assert decided(WAITED_FOR).high == 80
 
 
 def test_where_it_was_cut_on_its_way_back_it_grows_slowly() -> None:
