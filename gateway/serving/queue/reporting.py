@@ -92,7 +92,6 @@ class Reporter:
             if well:
                 await self._tell(pool, well, well_ms=WELL_MS)
         except LedgerUnavailable:
-            self._told_us.pop(pool, None)
             return
         self._told_us[pool] = now_us
         if well:

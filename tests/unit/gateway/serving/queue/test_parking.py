@@ -204,6 +204,25 @@ async def test_each_settlement_admits_the_earliest_parked_and_no_more_than_the_l
 
 
 @virtually
+async def test_a_limit_that_rises_admits_one_after_another() -> None:
+    """After the first, the next need no look of their own time."""
+    store = MemoryStore()
+    store.room("w", 50)
+    async with WaitingRoom(store, look_again_ms=5_000).open() as room:
+        tenant = Tenant(room, 0)
+        waits = [room.start(tenant.ask(f"r{i}")) for i in range(4)]
+        await asyncio.sleep(1)
+        tenant.slots.limit = 3
+        await asyncio.gather(*waits[:3])
+        assert store.clock.monotonic_us() < 5_100_000
+        assert not waits[3].done()
+        for task in waits[:3]:
+            await tenant.settle(task.result())
+        await tenant.settle(await waits[3])
+    assert store.is_at_rest
+
+
+@virtually
 async def test_no_more_are_parked_than_may_wait() -> None:
     store = MemoryStore()
     store.room("w", 50)
@@ -229,11 +248,11 @@ async def test_who_comes_later_does_not_overtake_who_is_parked() -> None:
         tenant = Tenant(room, 1)
         first = await tenant.ask("a")
         parked = room.start(tenant.ask("b"))
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.7)
         tenant.slots.used = 0
         late = room.start(tenant.ask("c"))
         place = await parked
-        assert store.clock.monotonic_us() == 1_000_000
+        assert store.clock.monotonic_us() == 700_000
         assert not late.done()
         await tenant.settle(place)
         await (await late).end(150)

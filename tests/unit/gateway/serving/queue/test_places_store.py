@@ -162,6 +162,25 @@ async def test_interactive_that_waits_is_refused_at_once_and_batch_waits() -> No
 
 
 @virtually
+async def test_a_pool_that_does_not_answer_while_the_store_does() -> None:
+    """As with one shard of a cluster: no place is made up for interactive, and batch waits."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        store.loses_call = lambda step: True
+        with pytest.raises(Overloaded) as refused:
+            await room.place("a")
+        assert refused.value.code == "admission_unavailable"
+        batch = room.batch("b")
+        await asyncio.sleep(3)
+        assert room.watch.is_open
+        store.loses_call = lambda step: False
+        await (await batch).end(150)
+        assert store.clock.monotonic_us() < 4_000_000
+    assert store.is_at_rest
+
+
+@virtually
 async def test_batch_whose_wait_ends_while_the_store_is_away_is_told_that() -> None:
     store = MemoryStore()
     async with WaitingRoom(store).open() as room:

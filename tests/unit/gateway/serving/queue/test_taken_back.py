@@ -110,6 +110,27 @@ async def test_a_token_between_the_message_and_the_abort_wins() -> None:
 
 
 @virtually
+async def test_a_message_that_crosses_the_first_token_changes_nothing() -> None:
+    """The store asks it back while it is being told of the token."""
+    store = MemoryStore()
+    store.room("w", 1)
+    store.delay_ms = lambda step: 100 if step == "began" else 0
+    async with WaitingRoom(store).open() as room:
+        batch = await room.batch("b")
+        assert batch.began()
+        interactive = room.place("a")
+        await asyncio.sleep(0.05)
+        assert state(store) is PlaceState.TAKEN_BACK
+        assert not batch.taken_back.is_set()
+        await asyncio.sleep(0.5)
+        assert state(store) is PlaceState.BEGAN
+        assert not batch.taken_back.is_set()
+        await batch.end(150)
+        await (await interactive).end(150)
+    assert store.is_at_rest
+
+
+@virtually
 async def test_a_lost_message_is_told_again_by_a_renewal() -> None:
     store = MemoryStore()
     store.room("w", 1)
@@ -163,7 +184,7 @@ async def test_what_a_renewal_said_of_an_earlier_place_is_not_heard() -> None:
         again = room.start(batch.wait_again())
         await (await interactive).end(150)
         await again
-        await asyncio.sleep(0.45)
+        await asyncio.sleep(0.7)
         assert not batch.taken_back.is_set()
         await batch.end(150)
     assert store.is_at_rest
