@@ -129,3 +129,24 @@ async def settle() -> None:
     """Let everything happen that can without time passing."""
     for _ in range(50):
         await asyncio.sleep(0)
+
+
+class ParkingTenant:
+    """A tenant with a limit, and what its requests do."""
+
+    def __init__(self, room: WaitingRoom, limit: int, **asks: int | str) -> None:
+        self.room = room
+        self.slots = Slots(limit)
+        self.asks = asks
+
+    async def ask(self, request_id: str, **changes: int | str) -> HeldPlace:
+        asks = {**self.asks, **changes}
+        place, lease = await self.room.places.admit(asked(request_id, **asks), self.slots)
+        assert lease == "a lease"
+        return place
+
+    async def settle(self, place: HeldPlace) -> None:
+        """As the straight line: the lease first, then the place."""
+        self.slots.used -= 1
+        self.room.places.settled("acme")
+        await place.end(150)
