@@ -10,7 +10,7 @@ from queue_specified import forget_pool
 from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.pool_queue_scripts import SCRIPTS, STORED_MS, keys_of, script_source
 from gateway.adapters.redis import RedisClient, connect_redis
-from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.capacity import FORGOTTEN_MS, WorkerRoom
 from gateway.domain.queue.pool import GRANTED_AT_ONCE, TAKE_UP_MS
 from gateway.domain.queue.tickets import (
     Band,
@@ -190,6 +190,23 @@ async def test_what_lives_on_after_a_loss_is_resumed(
     await queue.report(POOL, [room(2)], well_ms=WELL_MS)
     assert await queue.enter(POOL, wish("b"), max_queued=5) == Granted("w")
     assert isinstance(await queue.enter(POOL, wish("c"), max_queued=5), Queued)
+
+
+async def test_a_worker_that_is_gone_is_forgotten(
+    gateway: Callable[..., RedisPoolQueue],
+) -> None:
+    """The others keep what is known of them."""
+    now_ms = 1_800_000_000_000
+    queue = gateway("gw-1", lambda: now_ms)
+    await queue.report(POOL, [room(2, "a"), room(3, "b"), room(4, "c")], well_ms=3_000)
+    now_ms += 3_000 + FORGOTTEN_MS - 1
+    await queue.report(POOL, [room(4, "c")], well_ms=3_000)
+    assert [each.id for each in (await queue.observe(POOL)).rooms] == ["a", "b", "c"]
+    now_ms += 1
+    await queue.report(POOL, [room(4, "c")], well_ms=3_000)
+    await queue.tick(POOL)
+    (left,) = (await queue.observe(POOL)).rooms
+    assert (left.id, left.sequences_max, left.well_until_ms) == ("c", 4, now_ms + 3_000)
 
 
 @pytest.mark.parametrize("name", ["a}b", "{", "%7D", "ö {x}:", "a" * 500])
