@@ -66,8 +66,8 @@ async def _serve(settings: Settings) -> int:
 
 
 def keep_for_good() -> None:
-    """Leave what exists now (modules, the directory) out of garbage collections: a full one over all
-    of it holds every request up for some 30 ms."""
+    """Leave what exists now (modules, the directory) out of garbage collections: a full one over
+    all of it holds every request up for some 30 ms."""
     gc.collect()
     gc.freeze()
 
