@@ -64,10 +64,9 @@ class Book:
                 entry.stop(error())
 
     def stop_all(self, error: Callable[[], Exception]) -> None:
-        """Whoever has no place yet waits for none any more."""
+        """Nobody waits any more: neither who has no place yet, nor who will have none again."""
         for entry in self:
-            if entry.state is not State.HELD:
-                entry.stop(error())
+            entry.stop(error())
 
     def _count(self, entry: Entry, by: int) -> None:
         if not entry.is_waiting:

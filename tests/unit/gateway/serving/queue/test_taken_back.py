@@ -8,6 +8,7 @@ from virtual_time import virtually
 from waiting_rooms import WaitingRoom, settle
 
 from gateway.domain.queue.tickets import PlaceState
+from gateway.errors import Overloaded
 from gateway.serving.queue.held import HeldPlace
 from gateway.serving.queue.refusals import WaitTooLong
 
@@ -245,4 +246,25 @@ async def test_a_place_that_was_not_asked_back_is_not_surrendered() -> None:
         assert not batch.surrender()
         assert batch.began()
         await batch.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_in_a_gateway_that_goes_down_it_does_not_wait_again() -> None:
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room, WaitingRoom(store, "other").open() as other:
+        batch = await room.batch("b")
+        room.places.stop_all()
+        interactive = other.place("a")
+        await batch.taken_back.wait()
+        assert batch.surrender()
+        with pytest.raises(Overloaded) as refused:
+            await batch.wait_again()
+        assert "shutting down" in refused.value.message
+        place = await interactive
+        assert store.clock.monotonic_us() == 0
+        assert room.places.count == 0
+        await place.end(150)
+        await room.places.until_told()
     assert store.is_at_rest
