@@ -10,7 +10,7 @@ from queue_parity import GATEWAYS, TTL_MS, WORKERS, QueueParity
 
 from gateway.domain.queue.lines import OF_A_TENANT
 from gateway.domain.queue.order import LOOKED_AT
-from gateway.domain.queue.tickets import Band
+from gateway.domain.queue.tickets import Band, PlaceState
 from gateway.serving.queue_ports import Wish
 
 GATEWAY = GATEWAYS[0]
@@ -53,6 +53,34 @@ def run_not_lifted(machine: QueueParity) -> None:
     assert {*machine.pool.waiting} == {"00003", "00005"}
     machine.leave_one("00001", 1, 0)
     assert {*machine.pool.waiting} == {"00003"}
+    machine.teardown()
+
+
+def run_lapsed(machine: QueueParity) -> None:
+    """What ran until nobody renewed it was served, and its tenant goes behind one that was not."""
+    machine.begin(0, [{"id": "w", "sequences_max": 1, "batch_max": 1, "tokens_max": 2**40}])
+    machine.enter_one(GATEWAY, _wish(1, "z", cost=2_000), 9)
+    machine.time_passes(1)
+    machine.enter_one(GATEWAY, _wish(2, "z"), 9)
+    machine.enter_one(GATEWAY, _wish(3, "b"), 9)
+    machine.time_passes(TTL_MS - 1)
+    machine.both_show_the_same()
+    assert {*machine.pool.waiting} == {"00002"}
+    machine.teardown()
+
+
+def run_promoted(machine: QueueParity) -> None:
+    """Batch that would miss its deadline if it waited again is not asked back."""
+    machine.begin(0, [{"id": "w", "sequences_max": 2, "batch_max": 2, "tokens_max": 2**40}])
+    for number, promote_after_ms in ((1, 3_000), (2, 3_001)):
+        wish = _wish(number, "b", band=Band.BATCH, promote_after_ms=promote_after_ms)
+        machine.enter_one(GATEWAY, wish, 9)
+    machine.time_passes(3_000)
+    for number in (3, 4):
+        machine.enter_one(GATEWAY, _wish(number, "c"), 9)
+    states = {name: place.state for name, place in machine.pool.places.items()}
+    assert states == {"00001": PlaceState.HELD, "00002": PlaceState.TAKEN_BACK}
+    machine.both_show_the_same()
     machine.teardown()
 
 

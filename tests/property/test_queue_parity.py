@@ -2,11 +2,17 @@
 answers and messages."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import redis.asyncio
-from queue_crowd import run_crowded, run_last_looked_at, run_not_lifted
+from queue_crowd import (
+    run_crowded,
+    run_lapsed,
+    run_last_looked_at,
+    run_not_lifted,
+    run_promoted,
+)
 from queue_parity import QueueParity, parity_with, run_parity
 from queue_specified import OneServersEar
 
@@ -48,6 +54,9 @@ def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -
     run_last_looked_at(machine())
 
 
-def test_lua_lifts_nobody_whose_place_was_taken_back(machine: type[QueueParity]) -> None:
-    """It goes before a tenant that was served more."""
-    run_not_lifted(machine())
+@pytest.mark.parametrize("run", [run_not_lifted, run_lapsed, run_promoted])
+def test_lua_has_the_rules_that_show_seldom(
+    machine: type[QueueParity], run: Callable[[QueueParity], None]
+) -> None:
+    """Nobody is lifted whose place was taken back; what lapsed was served; the promoted stay."""
+    run(machine())
