@@ -4,6 +4,7 @@ size of their requests and whichever gateway they come to."""
 import random
 from itertools import count
 
+import pytest
 from virtual_gateway import Flight, VirtualGateways, Waits
 
 from backend.loadtest.plan import PlannedRequest, Segment
@@ -27,6 +28,7 @@ BACKLOG = 70
 WARMUP_MS, TEN_MINUTES_MS = 60_000.0, 600_000.0
 
 
+@pytest.mark.timeout(300)
 def test_shares_are_within_5_percent_of_weights_over_ten_minutes() -> None:
     """Five tenants of weights 1, 1, 1, 2, 4, sizes differing 80-fold, three gateways."""
     chance, numbers = random.Random(9), count()  # noqa: S311 - a schedule, no secret
