@@ -1,4 +1,4 @@
-"""Batch alone fills a replica further; interactive that comes back waits for none of it to leave."""
+"""Batch alone fills a replica further; interactive that comes back does not wait until it left."""
 
 from dataclasses import replace
 
