@@ -67,6 +67,8 @@ class LatencyRule:
     """What a cut leaves."""
     cut_far_permille: int = 850
     grow_permille: int = 30
+    alone_grow_permille: int = 60
+    """Batch alone: nobody is hurt by trying."""
     free_permille: int = 250
     """What the ceiling of all lies above batch's, at least."""
     samples_min: int = 60
@@ -192,7 +194,8 @@ class LatencyRule:
         are_few = samples.over * 1000 <= self.few_permille * samples.counted
         if are_few and samples.batch_bound * 2 >= samples.looks > 0:
             size = learned.batch_max
-            more = max(1, size * self.grow_permille // 1000, (learned.high - size) // 4)
+            pace = self.alone_grow_permille if learned.is_alone else self.grow_permille
+            more = max(1, size * pace // 1000, (learned.high - size) // 4)
             high = max(learned.high, size)
             after = replace(_with_batch(after, facts.bounded(size + more)), high=high)
         return after

@@ -225,7 +225,7 @@ def test_batch_alone_has_a_target_and_a_ceiling_of_its_own() -> None:
     assert RULE.stretch(alone, ended_ms=now_ms + 6_000, **at).over == 0
     assert RULE.stretch(alone, ended_ms=now_ms + 6_001, **at).over == 1
     grown = decided(replace(WAITED_FOR, epoch=alone.epoch), alone, now_ms + RULE.decide_ms)
-    assert (grown.batch, grown.alone) == (80, 82)
+    assert (grown.batch, grown.alone) == (80, 84)
 
 
 def test_interactive_that_comes_to_batch_alone_does_not_wait_for_it_to_shrink() -> None:
