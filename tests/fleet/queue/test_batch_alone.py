@@ -11,7 +11,7 @@ from backend.simulated.scheduler_options import flags_of
 from gateway.domain.queue.ceilings import EngineFacts
 from gateway.domain.queue.learning import LatencyRule
 
-ALONE = 150
+ALONE = 170
 BACK_MS, DURATION_S = 70_000.0, 95.0
 
 
@@ -38,7 +38,7 @@ def test_interactive_that_comes_back_to_batch_alone_does_not_wait_for_it_to_shri
         gateways.plan(each if comes_back else replace(each, traffic_class="batch"))
     gateways.fleet.at(BACK_MS - 1, note)
     gateways.fleet.at(BACK_MS - 1, lambda: _seldom_alone(learning))
-    gateways.fleet.at(BACK_MS + 3_000, note)
+    gateways.fleet.at(BACK_MS + 2_000, note)
     gateways.fleet.run(DURATION_S * 1000 + 10_000)
 
     (before, ran), (after, still_ran) = seen
