@@ -184,11 +184,15 @@ local function choose()
   local ticket = load_ticket(found.id)
   local takes_turn = is_floor and second.id
   if is_contested then
-    pool[P_CREDIT] = math.min(pool[P_CREDIT] + floor_permille, CREDIT + floor_permille)
+    pool[P_CREDIT] = math.min(pool[P_CREDIT] + floor_permille, 2 * CREDIT)
       - (takes_turn and CREDIT or 0)
   end
   left_order(found.id)
-  pass(0, takes_turn and none or first, ticket)
+  if takes_turn then
+    -- Whose turn it took is overtaken: it waits for no second one.
+    first = { first = first.id, seen = first.id == first.overtaken }
+  end
+  pass(0, first, ticket)
   if found == second then
     pass(OF_BAND_P, second, ticket)
   end

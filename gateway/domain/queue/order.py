@@ -87,11 +87,11 @@ class Order:
         first = list(_first(interactive.candidates(), LOOKED_AT))
         second = list(_first(_batch_order(batch, now_ms), LOOKED_AT))
         is_contested = bool(first and second)
-        is_floor = (
-            is_contested
-            and self.credit >= CREDIT
-            and any(self._worker(each, rooms, now_ms) is not None for each in first)
-        )
+        turn = None
+        if is_contested and self.credit >= CREDIT:
+            fits = (each for each in first if self._worker(each, rooms, now_ms) is not None)
+            turn = next(fits, None)
+        is_floor = turn is not None
         skipped: list[Ticket] = []
         for ticket in second + first if is_floor else first + second:
             is_batch = ticket.order_band is Band.BATCH
@@ -106,8 +106,11 @@ class Order:
                 skipped.append(ticket)
                 continue
             if is_contested:
-                self.credit = min(self.credit + self.floor_permille, CREDIT + self.floor_permille)
+                self.credit = min(self.credit + self.floor_permille, 2 * CREDIT)
                 self.credit -= CREDIT if is_floor and is_batch else 0
+            if turn is not None and is_batch:
+                # Whose turn it took is overtaken: it waits for no second one.
+                skipped.append(turn)
             self._passed(skipped, ticket, rooms, now_ms)
             return Choice(ticket, worker, is_floor and is_batch)
         return None
