@@ -22,6 +22,8 @@ TTL_MS = 2_000
 RENEW_MS = 400
 DECISION_S = 0.1
 SERVED_S = 3.0
+LIVE_LAST_MS = 10**15 - 1
+"""Scores of the store's index up to here are when live leases lapse (`lua/head.lua`)."""
 CUT_OFF, WITH_STORE = 0, 1
 """The gateways' numbers: behind the proxy, and not."""
 
@@ -120,8 +122,9 @@ class TwoGateways(WeirDev):
     def lapses_ms(self) -> int:
         """When the first of the tenant's leases lapses, if it is not renewed. Unix ms."""
         with self.store.client() as client:
-            held: Any = client.zrange(f"weir:{{{self.tenant}}}:leases", 0, -1, withscores=True)
-        return min(int(score) for name, score in held if name != b"@")
+            key = f"weir:{{{self.tenant}}}:due"
+            held: Any = client.zrange(key, 0, LIVE_LAST_MS, byscore=True, withscores=True)
+        return min(int(score) for _, score in held)
 
     @property
     def ledger_end(self) -> int:
