@@ -1,6 +1,6 @@
 -- Track a month's money from what live leases have reserved (admission_leases.begin_month); what is
 -- held in the same month of another time zone counts in it from now on. Takes
--- as long as there are leases: a few microseconds for each that has a cost.
+-- as long as there are leases: some ten microseconds for each that has a cost.
 -- ARGV: 1 now, 2 month, 3 whether it is begun again by who may have begun it (1 or 0)
 -- Reply: {0}: begun less than BEGIN_AGAIN_MS ago by another; {1, now, request id held or lapsed…}
 local BEGIN_AGAIN_MS = 3000

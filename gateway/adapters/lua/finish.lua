@@ -35,6 +35,8 @@ repeat
     local from, size, pushed = TAIL_AT, #old_N, ''
     if newest ~= now_s then
       -- insert aged
+    elseif oldest <= aged_s or seen < now_s then
+      break -- charged while the clock was behind it
     end
     -- Of the older cells stays what is before `to` and what begins at `again`; `pushed` between.
     local to, again = size + 1, size + 1

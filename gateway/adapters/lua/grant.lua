@@ -30,6 +30,9 @@ repeat
     end
     local from, size, pushed = TAIL_AT, #old_N, ''
     if newest == now_s then
+      if oldest <= aged_s or seen < now_s then
+        break -- charged while the clock was behind it
+      end
       cell_tokens, cell_requests = cell_tokens + need, cell_requests + 1
     else
       -- insert aged

@@ -67,6 +67,19 @@ local function older_packed(s, second, tokens, requests)
   return struct.pack(s[CELL], second % 256, tokens, requests)
 end
 
+-- WIDE cells become NARROW ones where all of them fit into that.
+local function narrow_again(s)
+  local cells = {}
+  for at = s[FROM], #s[CELLS], WIDE_SIZE do
+    local low_bits, tokens, requests = struct.unpack(WIDE, s[CELLS], at)
+    if tokens < 0 or tokens >= TOKENS_FIT or requests < 0 or requests >= REQUESTS_FIT then
+      return
+    end
+    cells[#cells + 1] = struct.pack(NARROW, low_bits, tokens, requests)
+  end
+  s[CELLS], s[FROM], s[CELL], s[CELL_SIZE] = table.concat(cells), 1, NARROW, NARROW_SIZE
+end
+
 -- Make a second's cell the only one.
 local function only(s, second, tokens, requests)
   s[OLDEST], s[NEWEST], s[CELL_TOKENS], s[CELL_REQUESTS] = second, second, tokens, requests
@@ -89,7 +102,7 @@ local function advance(s)
     elseif newest < s[REACHED] and s[REACHED] <= now_s then
       only(s, now_s, s[TOKENS], s[REQUESTS])
     end
-    local last_aged = second - WINDOW_S
+    local last_aged, from = second - WINDOW_S, s[FROM]
     if s[NEWEST] <= last_aged then
       s[TOKENS], s[REQUESTS] = 0, 0
       only(s, 0, 0, 0)
@@ -99,6 +112,9 @@ local function advance(s)
       s[TOKENS], s[REQUESTS] = s[TOKENS] - tokens, s[REQUESTS] - requests
       s[FROM], s[CHANGED] = s[FROM] + s[CELL_SIZE], true
       s[OLDEST] = s[FROM] <= #s[CELLS] and older(s, s[FROM]) or s[NEWEST]
+    end
+    if s[CELL_SIZE] == WIDE_SIZE and s[FROM] > from then
+      narrow_again(s)
     end
   end
   if s[REACHED] > 0 and s[REACHED] <= second - WINDOW_S then

@@ -72,6 +72,20 @@ async def test_the_cheap_way_comes_back_when_it_has_aged(counted: Counted) -> No
     assert await counted.settle("second", granted.second, 7) == USUAL
 
 
+async def test_the_cheap_way_comes_back_to_a_tenant_that_never_rests(counted: Counted) -> None:
+    """With older cells in every second of the minute."""
+    for number, tokens in enumerate((FITS + 1, *[10] * 62)):
+        granted, _ = await counted.acquire(f"each second {number}", tokens)
+        assert isinstance(granted, Granted)
+        await counted.settle(f"each second {number}", granted.second, tokens, reserved=tokens)
+        counted.now_ms += 1_000
+    counted.now_ms -= 1_000
+    first_s = counted.now_ms // 1000 - 60
+    await assert_cells(counted, {first_s + second: (10, 1) for second in range(61)})
+    _, reads = await counted.acquire("usual", 10)
+    assert reads == USUAL
+
+
 async def test_the_most_that_fits_goes_the_cheap_way(counted: Counted) -> None:
     """To the token, from there on too."""
     await counted.acquire("first", 10)
