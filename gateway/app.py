@@ -15,6 +15,7 @@ from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
@@ -43,6 +44,10 @@ from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.months import Months
 from gateway.serving.ports import LedgerUnavailable
+from gateway.serving.queue.asked import QueueSettings
+from gateway.serving.queue.ceilings import StartingCeilings
+from gateway.serving.queue.places import Places
+from gateway.serving.queue.reporting import Reporter
 from gateway.settings import Settings
 from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics
@@ -108,6 +113,9 @@ class Gateway:
             stream_ms_max=settings.stream_ms_max,
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
+        self.queue: RedisPoolQueue
+        self.places: Places
+        self.reporter: Reporter
         self.journal: Journal
         self.shipper: Shipper
         self.presence: Presence
@@ -135,6 +143,7 @@ class Gateway:
         self.presence = Presence(
             self.gateways, self.journal.gateway_id, self.shipper, owed=lambda: self.leases.owed
         )
+        self._open_queue()
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -150,18 +159,44 @@ class Gateway:
             await self.births.open()
         await self.leases.release_lost([lost_lease(lost) for lost in self.journal.recovered.lost])
         await self.fleet.probe_all()
+        await self.reporter.report()  # before it serves: else the first to come find no worker
         self.shipper.start()
         with contextlib.suppress(LedgerUnavailable):
             await self.presence.publish()  # before it serves: nobody may take it for absent
         for loop in (
             self.leases.run(),
             self.presence.run(),
+            self.places.run(),
+            self.reporter.run(),
             self.fleet.run(),
             self.live.run(),
             self.births.run(),
             self._watch_clock(),
         ):
             self._start(loop)
+
+    def _open_queue(self) -> None:
+        settings = self.settings
+        self.queue = RedisPoolQueue(
+            self.redis,
+            url=settings.redis_url,
+            gateway=self.journal.gateway_id,
+            ttl_ms=settings.lease_ttl_ms,
+            timeout_ms=settings.redis_timeout_ms,
+            floor_permille=settings.queue_batch_floor_permille,
+        )
+        self.places = Places(
+            self.queue,
+            self.leases.watch,
+            self.clock,
+            QueueSettings(
+                batch_wait_ms=settings.queue_batch_wait_ms,
+                hosted_after_ms=settings.queue_hosted_after_ms,
+            ),
+        )
+        self.reporter = Reporter(
+            self.queue, self.leases.watch, self.fleet, StartingCeilings(), self.clock
+        )
 
     def _start(self, loop: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(loop)
@@ -190,8 +225,10 @@ class Gateway:
     async def close(self) -> None:
         """What still runs ends with an explicit error and is recorded; then all is shipped."""
         self.watch.draining = True
+        self.places.stop_all()
         self.live.stop_all()
         await self.live.wait_empty(_END_MS)
+        await self.places.until_told()
         shipped = await self.shipper.drain(_END_MS)
         await self.shipper.stop()
         await self.months.stop()
@@ -247,6 +284,7 @@ def create_app(gateway: Gateway) -> Litestar:
         reader=gateway.bodies,
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
         leases=gateway.leases,
+        places=gateway.places,
         journal=gateway.journal,
         upstream=Upstream(gateway.engine, gateway.fleet, gateway.clock, fallback),
         live=gateway.live,

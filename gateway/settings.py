@@ -8,7 +8,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 _DIGITS_MAX = 19
-_MAY_BE_ZERO = frozenset({"WEIR_JOURNAL_RETENTION_HOURS", "WEIR_SHUTDOWN_GRACE_MS"})
+_MAY_BE_ZERO = frozenset(
+    {
+        "WEIR_JOURNAL_RETENTION_HOURS",
+        "WEIR_SHUTDOWN_GRACE_MS",
+        "WEIR_QUEUE_BATCH_FLOOR_PERMILLE",
+    }
+)
 _LEASE_TTL_MS_MAX = 600_000
 
 
@@ -36,6 +42,12 @@ class Settings:
     lease_renew_ms: int = 2_500
     redis_timeout_ms: int = 100
     """An admission decision fails after so long."""
+    queue_batch_floor_permille: int = 50
+    """Batch's share of what is sent to workers while interactive requests wait; 0: none."""
+    queue_batch_wait_ms: int = 600_000
+    """A batch request waits for a place for so long."""
+    queue_hosted_after_ms: int = 800
+    """What may go to a hosted provider waits no longer for a worker."""
     directory_poll_ms: int = 250
     directory_stale_ms_max: int = 3_600_000
     """With Postgres unseen for so long, keys from the cache are refused."""
@@ -101,6 +113,8 @@ def _check(settings: Settings) -> None:
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
             "while their requests run"
         )
+    if settings.queue_batch_floor_permille > 1000:
+        raise SettingsError("WEIR_QUEUE_BATCH_FLOOR_PERMILLE must be at most 1000")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory_months import MemoryMonths
+from memory_pool_queue import MemoryStore
 from memory_ports import (
     FixedTokenizer,
     MemoryDirectory,
@@ -25,6 +26,7 @@ from gateway.serving.completion import Completions, Policy
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
+from gateway.serving.queue.places import Places
 from gateway.wire.bodies import Endpoint
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
@@ -45,6 +47,10 @@ class MemoryGateway:
         self.tokenizer = FixedTokenizer()
         self.months = MemoryMonths(self.ledger)
         self.leases = Leases(self.ledger, self.clock, renew_ms=2_500, months=self.months)
+        self.queues = MemoryStore()
+        for number in range(workers):
+            self.queues.room(f"w{number}", 10**6)
+        self.places = Places(self.queues.gateway("g"), self.leases.watch, self.clock)
         self.live = LiveRequests(
             self.clock,
             first_event_timeout_ms=30_000,
@@ -64,6 +70,7 @@ class MemoryGateway:
             reader=BodyReader(),
             tokenizer=self.tokenizer,
             leases=self.leases,
+            places=self.places,
             journal=self.journal,
             upstream=Upstream(self.engine, self.fleet, self.clock, self.hosted),
             live=self.live,
@@ -89,6 +96,7 @@ class MemoryGateway:
         given = {b"authorization": b"Bearer " + SECRET.encode(), **(headers or {})}
         async with asyncio.timeout(DEADLINE_S):
             await self.completions.serve(endpoint, given, "127.0.0.1", client)
+            await self.places.until_told()
         return client
 
     async def post(self, body: object = None, **changes: object) -> RecordingConnection:
@@ -127,6 +135,8 @@ class MemoryGateway:
         assert state.leases == {}
         assert self.leases.held == 0
         assert self.leases.unsettled == 0
+        assert self.places.count == 0
+        assert self.queues.is_at_rest
         assert len(self.live) == 0
         assert all(stream.closed for stream in self.engine.streams)
         assert all(count == 0 for count in self.fleet.open.values())

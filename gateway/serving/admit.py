@@ -1,18 +1,33 @@
-"""Admission: place and scopes held, and the journal knows. Or nothing is held at all."""
+"""Admission: a place on a worker and the tenant's scopes are held, and the journal knows. Or
+nothing is held at all."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.domain.admission import Demand
 from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeUse
-from gateway.errors import Overloaded, QuotaExceeded, WeirError
+from gateway.errors import LimitReached, Overloaded, QuotaExceeded, WeirError
 from gateway.serving.asking import Asking
 from gateway.serving.authenticate import request_class
 from gateway.serving.estimate import Estimate
 from gateway.serving.leases import Leases
 from gateway.serving.ports import ClientGone, HeldLease, UsageJournal
+from gateway.serving.queue.asked import place_asked
+from gateway.serving.queue.held import HeldPlace
+from gateway.serving.queue.places import Places
+from gateway.serving.queue.refusals import WaitTooLong
+from gateway.serving.queue.scopes import LeaseSight
 from gateway.serving.spending import Spending
+
+
+@dataclass(frozen=True)
+class ScopesHeld:
+    """The lease of a request, for these needs, and the use of its scopes then."""
+
+    lease: HeldLease
+    uses: tuple[ScopeUse, ...]
+    needs: Estimate
 
 
 @dataclass(frozen=True)
@@ -23,6 +38,13 @@ class Admission:
     lease: HeldLease
     uses: tuple[ScopeUse, ...]
     needs: Estimate
+    place: HeldPlace | None
+    """None where it goes to a hosted provider, since no worker has room for it in time."""
+
+    @property
+    def queue_ms(self) -> int:
+        """How long it waited before it was sent anywhere."""
+        return self.admitted.queue_ms if self.place is None else self.place.queue_ms
 
 
 async def admit(
@@ -30,56 +52,122 @@ async def admit(
     needs: Estimate,
     *,
     count: Callable[[], Awaitable[Estimate]],
+    is_served: bool,
     leases: Leases,
     journal: UsageJournal,
+    places: Places,
 ) -> Admission:
-    """Hold lease and reservation, and have it in the journal. What is refused for tokens that were
-    not counted is counted, and asked for once more: a refusal rests on a count.
+    """Hold a place, lease and reservation, and have it in the journal. `is_served`: the fleet has a
+    worker for it; otherwise it waits for no place.
 
-    Raises what `Leases.acquire` and `count` raise, Unpriced, Overloaded(metering_unavailable) where
-    usage cannot be recorded, ClientGone where the client left meanwhile. Then nothing is held.
+    Raises what `Places.admit`, `Leases.acquire` and `count` raise, Unpriced,
+    Overloaded(metering_unavailable) where usage cannot be recorded, ClientGone where the client
+    left meanwhile. Then nothing is held.
     """
     if journal.failing:
         raise Overloaded("usage cannot be recorded", code="metering_unavailable")
+    scopes = RequestScopes(asking, needs, count, leases)
+    place: HeldPlace | None = None
+    if is_served:
+        place, held = await _placed(asking, scopes, places)
+    else:
+        held = await scopes.admit()
     try:
-        lease, uses = await _acquire(asking, needs, leases)
-    except WeirError as refused:
-        if not (needs.spared and refused.rests_on_tokens):
-            raise
-        needs = await count()
-        lease, uses = await _acquire(asking, needs, leases)
-    admitted = _admitted(asking, needs, lease)
-    try:
-        _check_budget(asking.spending, uses)
+        admitted = _admitted(asking, held, 0 if place is None else place.queue_ms)
+        _check_budget(asking.spending, held.uses)
         if asking.arrival.connection.left:
             raise ClientGone
         await journal.admitted(admitted)
     except BaseException:
-        await leases.settle(lease, actual_tokens=0, ran=False)
+        await leases.settle(held.lease, actual_tokens=0, ran=False)
+        if place is not None:
+            await place.unused()
         raise
-    return Admission(admitted, lease, uses, needs)
+    return Admission(admitted, held.lease, held.uses, held.needs, place)
 
 
-async def _acquire(
-    asking: Asking, needs: Estimate, leases: Leases
-) -> tuple[HeldLease, tuple[ScopeUse, ...]]:
-    spending = asking.spending
-    spending.reserve(needs, asking.route.providers())
-    demand = Demand(
-        request_id=asking.arrival.request_id.hex,
-        sequences=asking.request.sequences,
-        tokens=needs.tokens,
-        floor_tokens=needs.floor_tokens,
-        cost_pico=spending.cost_pico,
-        month=spending.month,
+async def _placed(
+    asking: Asking, scopes: "RequestScopes", places: Places
+) -> tuple[HeldPlace | None, ScopesHeld]:
+    """A place and the scopes. What may go to a hosted provider waits for a worker only as long as
+    an interactive request may take to its first token."""
+    asked, connection = (
+        place_asked(asking, scopes.needs, places.settings),
+        asking.arrival.connection,
     )
+    if asking.route.target() is None:
+        return await places.admit(asked, scopes, connection)
+    soon = replace(asked, wait_ms=min(asked.wait_ms, places.settings.hosted_after_ms))
     try:
-        return await leases.acquire(
-            asking.caller, asking.model.id, demand, is_bounded=needs.is_bounded
+        return await places.admit(soon, scopes, connection)
+    except WaitTooLong:
+        if asking.route.target() is None:
+            rest = replace(asked, wait_ms=max(0, asked.wait_ms - soon.wait_ms))
+            return await places.admit(rest, scopes, connection)
+    return None, await scopes.admit()
+
+
+class RequestScopes:
+    """The scopes of one request (`queue.scopes.Scopes`). What is refused for tokens that were not
+    counted is counted, and asked for once more: a refusal rests on a count."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        needs: Estimate,
+        count: Callable[[], Awaitable[Estimate]],
+        leases: Leases,
+    ) -> None:
+        self.needs = needs
+        self._asking = asking
+        self._count = count
+        self._leases = leases
+
+    async def admit(self) -> ScopesHeld:
+        """See `Scopes`. Raises what `Leases.acquire` and the count raise."""
+        try:
+            return await self._acquire()
+        except WeirError as refused:
+            if not (self.needs.spared and refused.rests_on_tokens):
+                raise
+            self.needs = await self._count()
+            return await self._acquire()
+
+    async def has_room(self) -> bool:
+        """See `Sight`."""
+        return await self._sight().has_room()
+
+    async def refusal(self) -> LimitReached | None:
+        """See `Sight`."""
+        return await self._sight().refusal()
+
+    def _sight(self) -> LeaseSight:
+        asking = self._asking
+        return LeaseSight(self._leases, asking.caller, asking.model.id, self._demand())
+
+    async def _acquire(self) -> ScopesHeld:
+        asking, spending = self._asking, self._asking.spending
+        demand = self._demand()
+        try:
+            lease, uses = await self._leases.acquire(
+                asking.caller, asking.model.id, demand, is_bounded=self.needs.is_bounded
+            )
+        except QuotaExceeded as refused:
+            spending.say_what_fits(refused)
+            raise
+        return ScopesHeld(lease, uses, self.needs)
+
+    def _demand(self) -> Demand:
+        asking, spending = self._asking, self._asking.spending
+        spending.reserve(self.needs, asking.route.providers())
+        return Demand(
+            request_id=asking.arrival.request_id.hex,
+            sequences=asking.request.sequences,
+            tokens=self.needs.tokens,
+            floor_tokens=self.needs.floor_tokens,
+            cost_pico=spending.cost_pico,
+            month=spending.month,
         )
-    except QuotaExceeded as refused:
-        spending.say_what_fits(refused)
-        raise
 
 
 def _check_budget(spending: Spending, uses: tuple[ScopeUse, ...]) -> None:
@@ -88,7 +176,7 @@ def _check_budget(spending: Spending, uses: tuple[ScopeUse, ...]) -> None:
     spending.require_price()
 
 
-def _admitted(asking: Asking, needs: Estimate, lease: HeldLease) -> Admitted:
+def _admitted(asking: Asking, held: ScopesHeld, queue_ms: int) -> Admitted:
     caller, request = asking.caller, asking.request
     return Admitted(
         request_id=asking.arrival.request_id,
@@ -97,8 +185,9 @@ def _admitted(asking: Asking, needs: Estimate, lease: HeldLease) -> Admitted:
         model=request.model,
         request_class=request_class(caller, asked_batch=request.asked_batch).value,
         admitted_at_ms=asking.arrival.at_ms,
-        prompt_tokens=needs.prompt_tokens,
-        reserved_tokens=lease.reserved_tokens,
+        prompt_tokens=held.needs.prompt_tokens,
+        reserved_tokens=held.lease.reserved_tokens,
         sequences=request.sequences,
         currency=caller.tenant.currency,
+        queue_ms=queue_ms,
     )

@@ -174,6 +174,8 @@ class Attempt:
                 raise WorkerTimeout("the worker did not answer in time") from error
         elif self.live.stopped is not None:
             self.outcome = self.live.stopped.outcome
+        elif self.live.gives_way:
+            self.outcome = Outcome.REFUSED
         elif not self.live.aborting:
             self.works = False
             if isinstance(error, WorkerUnreachable) and self.worker.provider == "self":

@@ -96,6 +96,14 @@ class Choice:
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
         self.provider_request_id, self.cut_short = None, False
 
+    def begin_anew(self) -> None:
+        """Its request gave its place back: what was seen of it counts no more. Attempts do."""
+        self.worker = None
+        self.usage, self.usage_is_final, self.finish_reason = None, False, None
+        self.deltas, self.gap_us_max = 0, 0
+        self.first_token_us = self.last_token_us = None
+        self.provider_request_id, self.cut_short = None, False
+
     def take_back_attempt(self) -> None:
         """Nothing was sent: there was no attempt, and nobody has the tenant's data."""
         self.worker = None

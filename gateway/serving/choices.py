@@ -1,11 +1,14 @@
 """The streams of one request: one a choice, each read from the worker it was sent to.
 
-Before its first event a stream may be tried once more elsewhere, and then at a hosted provider
-where the tenant allows it, under the same lease; after it a failure is final (DESIGN 6).
+Each is sent to the worker that the request has its place on. Before its first event a stream may be
+tried once more elsewhere, and then at a hosted provider where the tenant allows it, under the same
+lease; after it a failure is final (DESIGN 6). Until the first token of any choice batch may have
+its place taken back: then all its streams are aborted, and begin anew on its next place.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 from gateway.domain import routing
 from gateway.domain.hosted import PROVIDER_PREFIX, HostedTarget
@@ -16,7 +19,8 @@ from gateway.serving.attempt import Attempt, Upstream
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.live import LiveRequest
-from gateway.serving.ports import EngineRefused
+from gateway.serving.ports import ClientGone, EngineRefused
+from gateway.serving.queue.held import HeldPlace
 from gateway.wire.refusal import FULL
 from gateway.wire.upstream import Event
 
@@ -35,21 +39,56 @@ class ChoiceStreams:
         choices: list[Choice],
         route: HostedRoute,
         *,
+        place: HeldPlace | None,
         max_tokens: int,
     ) -> None:
-        """`max_tokens` is what each choice's engine is told."""
+        """`max_tokens` is what each choice's engine is told. Without a place no worker has room, or
+        none is there: only a hosted provider is asked."""
         self._upstream = upstream
         self._live = live
         self._model = route.request.model
         self._path = path
         self._choices = choices
         self._route = route
+        self._place = place
         self._max_tokens = max_tokens
         self._attempts = 0
 
     async def events(self) -> AsyncIterator[tuple[Choice, bytes, Event]]:
-        """Every event of every choice, as it comes. Raises WorkerFailed, EngineRefused, Overloaded;
-        then the other streams have been aborted and read to their end."""
+        """Every event of every choice, as it comes. Raises WorkerFailed, EngineRefused, Overloaded,
+        and what `HeldPlace.wait_again` does; then the other streams have been aborted and read to
+        their end."""
+        place = self._place
+        if place is None:
+            async for item in self._streams():
+                yield item
+            return
+        while True:
+            place.on_taken_back(self._give_way)
+            try:
+                async for choice, data, event in self._streams():
+                    is_answer = event.has_content or event.finish_reason is not None
+                    if not place.surrendered and (not is_answer or place.began()):
+                        yield choice, data, event
+            except (WorkerFailed, WorkerTimeout, EngineRefused, Overloaded):
+                if not place.surrendered:
+                    raise
+            if not place.surrendered or self._live.stopped is not None:
+                return
+            with suppress(ClientGone):
+                await place.wait_again()
+            if self._live.stopped is not None:
+                return
+            self._live.go_on()
+            for choice in self._choices:
+                choice.begin_anew()
+
+    def _give_way(self) -> None:
+        """An interactive request waits for the place."""
+        if self._place is not None and self._place.surrender():
+            self._live.give_way()
+
+    async def _streams(self) -> AsyncIterator[tuple[Choice, bytes, Event]]:
         if len(self._choices) == 1:
             choice = self._choices[0]
             async for data, event in self._read(choice):
@@ -140,13 +179,25 @@ class ChoiceStreams:
         refused = isinstance(error, EngineRefused)
         if isinstance(error, EngineRefused) and not hosted and error.status not in FULL:
             return None
-        if not hosted and len(tried) < ATTEMPTS_MAX:
-            view = routing.pick(self._views(), excluded=tried, need=choice.need)
+        if self._place is not None and not hosted and len(tried) < ATTEMPTS_MAX:
+            view = self._placed(self._place, choice, tried)
             if view is not None:
                 return view.worker
         if hosted >= ATTEMPTS_MAX or (refused and not hosted):
             return None
         return self._route.target(excluded=tried)
+
+    def _placed(self, place: HeldPlace, choice: Choice, tried: list[str]) -> WorkerView | None:
+        """The worker of its place, else another that takes it, full or not; the place follows."""
+        views, name = self._views(), place.worker
+        if name is not None and name not in tried:
+            own = [view for view in views if view.worker.id == name]
+            if routing.eligible(own, need=choice.need):
+                return own[0]
+        view = routing.pick(views, excluded=tried, need=choice.need)
+        if view is not None and len(self._choices) == 1:
+            place.runs_on(view.worker.id)
+        return view
 
     def _says_nothing(self, worker: Worker, error: Exception) -> bool:
         """Whether a failure only says that no worker is there: none could be reached, or what a

@@ -7,6 +7,7 @@ from billing.domain.price_book import PriceBook
 from billing.domain.rating import rated
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain.billing_month import month_key
+from gateway.domain.queue.fairness import weighted_tokens
 from gateway.errors import WeirError
 from gateway.serving.admit import Admission
 from gateway.serving.asking import Asking
@@ -15,6 +16,7 @@ from gateway.serving.estimator import Estimator
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import Clock, Directory, UsageJournal
+from gateway.serving.queue.places import Places
 from gateway.serving.record import usage_record
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
@@ -43,12 +45,14 @@ class Closing:
         *,
         estimator: Estimator,
         leases: Leases,
+        places: Places,
         journal: UsageJournal,
         directory: Directory,
         clock: Clock,
     ) -> None:
         self._estimator = estimator
         self._leases = leases
+        self._places = places
         self._journal = journal
         self._directory = directory
         self._clock = clock
@@ -75,6 +79,7 @@ class Closing:
             arrival_us=asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
             has_media=asking.request.has_media,
+            queue_ms=held.queue_ms,
         )
         book = self._directory.price_book()
         if not self._directory.knows_prices_at(used.admitted_at_ms):
@@ -108,9 +113,24 @@ class Closing:
             ran=bool(record.attempts),
             actual_cost_pico=cost_pico,
         )
+        await self._leave(running, record)
         self._count_in_its_month(running)
         self._estimator.learn(
             record.tenant_id, record.model, running.held.needs, running.choices, record.outcome
+        )
+
+    async def _leave(self, running: Running, record: UsageRecord) -> None:
+        """The place is free for the next, and the tenant's share is charged what it really took."""
+        self._places.settled(record.tenant_id)
+        place = running.held.place
+        if place is None:
+            return
+        if not record.attempts:
+            await place.unused()
+            return
+        uncached = max(0, record.prompt_tokens - record.cached_prompt_tokens)
+        await place.end(
+            weighted_tokens(uncached_prompt_tokens=uncached, output_tokens=record.output_tokens)
         )
 
     def _count_in_its_month(self, running: Running) -> None:
@@ -149,5 +169,6 @@ class Closing:
             arrival_us=running.asking.arrival.at_us,
             ended_at_ms=self._clock.now_ms(),
             has_media=running.asking.request.has_media,
+            queue_ms=held.queue_ms,
         )
         return rated(used, PriceBook(()), held.admitted.currency)

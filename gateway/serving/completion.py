@@ -31,7 +31,7 @@ from gateway.serving.estimate import Estimate
 from gateway.serving.estimator import Estimator
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases
-from gateway.serving.limit_headers import limit_headers
+from gateway.serving.limit_headers import limit_headers, queue_header
 from gateway.serving.live import LiveRequest, LiveRequests
 from gateway.serving.month_now import month_now
 from gateway.serving.ports import (
@@ -43,6 +43,7 @@ from gateway.serving.ports import (
     Tokenizer,
     UsageJournal,
 )
+from gateway.serving.queue.places import Places
 from gateway.serving.record import client_usage
 from gateway.serving.relay import relay
 from gateway.serving.spending import spending_of
@@ -75,6 +76,7 @@ class Completions:
         reader: RequestReader,
         tokenizer: Tokenizer,
         leases: Leases,
+        places: Places,
         journal: UsageJournal,
         upstream: Upstream,
         live: LiveRequests,
@@ -85,10 +87,12 @@ class Completions:
         self._reader = reader
         self._estimator = Estimator(tokenizer, leases)
         self._leases = leases
+        self._places = places
         self._journal = journal
         self._closing = Closing(
             estimator=self._estimator,
             leases=leases,
+            places=places,
             journal=journal,
             directory=directory,
             clock=clock,
@@ -157,8 +161,10 @@ class Completions:
             asking,
             needs,
             count=lambda: self._estimate(asking, exactly=True),
+            is_served=bool(self._workers(asking.model.id)),
             leases=self._leases,
             journal=self._journal,
+            places=self._places,
         )
         live = LiveRequest(arrival.connection, self._clock.monotonic_us())
         running = Running(asking, held, live)
@@ -216,6 +222,7 @@ class Completions:
                 PATHS[asking.request.endpoint],
                 running.choices,
                 asking.route,
+                place=held.place,
                 max_tokens=held.needs.max_tokens,
             )
             sent = asking.request.forward
@@ -237,7 +244,7 @@ class Completions:
         arrival, request = running.asking.arrival, running.asking.request
         month = month_now(running.asking.caller.tenant, arrival.at_ms)
         limits = limit_headers(running.held.uses, month)
-        headers = [arrival.id_header, (b"x-weir-queue-ms", b"0"), *limits]
+        headers = [arrival.id_header, queue_header(running.held.queue_ms), *limits]
         identifier, created = str(arrival.request_id), arrival.at_ms // 1000
         shown = running.choices if self._policy.show_worker_header else []
         if request.stream:

@@ -33,6 +33,11 @@ def limit_headers(uses: Sequence[ScopeUse], month: MonthNow) -> Headers:
     return headers
 
 
+def queue_header(queue_ms: int) -> tuple[bytes, bytes]:
+    """How long the request waited for a place, in ms."""
+    return b"x-weir-queue-ms", str(queue_ms).encode()
+
+
 def committed_pico(use: ScopeUse) -> int:
     """What of a budget is spent or reserved, as far as it is known."""
     return (use.spent_pico or 0) + (use.reserved_pico or 0)

@@ -71,6 +71,8 @@ class LiveRequest:
         self.stopped: Stop | None = None
         self.aborting = False
         """Its streams were asked to abort: their ends without a finish are expected."""
+        self.gives_way = False
+        """They were asked to since its place was taken back: it begins anew."""
         self.watches: set[StreamWatch] = set()
 
     def stop(self, stop: Stop) -> None:
@@ -84,6 +86,16 @@ class LiveRequest:
         self.aborting = True
         for watch in list(self.watches):
             watch.stream.abort()
+
+    def give_way(self) -> None:
+        """Its place was taken back before a token came: abort what is open; `go_on` follows."""
+        self.gives_way = True
+        self.abort_streams()
+
+    def go_on(self) -> None:
+        """It has a place again: what is opened from now on runs, unless it was stopped."""
+        self.gives_way = False
+        self.aborting = self.stopped is not None
 
     def client_left(self) -> None:
         """The client has gone: nobody waits for the answer."""

@@ -127,8 +127,10 @@ def usage_record(
     arrival_us: int,
     ended_at_ms: int,
     has_media: bool = False,
+    queue_ms: int = 0,
 ) -> UsageRecord:
-    """The record of an ended request. `arrival_us` is on the monotonic clock, as choices' times."""
+    """The record of an ended request. `arrival_us` is on the monotonic clock, as choices' times;
+    `queue_ms` is what it waited in all, also for a place after one was taken back."""
     if outcome is Outcome.REFUSED:
         totals = Totals(0, 0, 0, 0, UsageSource.ENGINE_FINAL, ())
     else:
@@ -159,7 +161,7 @@ def usage_record(
         output_tokens=totals.output,
         reasoning_tokens=totals.reasoning,
         sequences=admitted.sequences,
-        queue_ms=admitted.queue_ms,
+        queue_ms=max(queue_ms, admitted.queue_ms),
         ttft_ms=None if ttft_us is None else max(0, ttft_us) // 1000,
         tpot_us=_tpot_us(choices),
         itl_max_us=max((c.gap_us_max for c in choices if c.gap_us_max), default=None),

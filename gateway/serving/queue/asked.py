@@ -21,6 +21,9 @@ class QueueSettings:
 
     batch_wait_ms: int = 600_000
     """Batch waits for so long; tenants' own `max_wait_ms` are for interactive."""
+    hosted_after_ms: int = 800
+    """An interactive request that may go to a hosted provider waits no longer for a worker: the
+    interactive class's target of the time to the first token."""
     promote_permille: int = 750
     """Batch that has waited for this share of what it would wait goes before other batch."""
     renew_ms: int = 500

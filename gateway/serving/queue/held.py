@@ -37,6 +37,11 @@ class HeldPlace:
         """Set while an interactive request waits for it, and no token has come."""
         return self.entry.taken_back
 
+    @property
+    def surrendered(self) -> bool:
+        """Whether it has been decided to give it back."""
+        return self.entry.surrendered
+
     def on_taken_back(self, callback: Callable[[], None]) -> None:
         """Call back once when it is asked back; at once if it was. Counts until `wait_again`."""
         self.entry.on_taken_back.append(callback)
