@@ -5,6 +5,8 @@ import hashlib
 from gateway.domain.tenant import ApiKey, EngineKind, Limits, Model, RequestClass, Tenant, Worker
 
 SECRET = "sk-weir-secret"
+AT_ONCE = Limits(max_queued=0)
+"""Limits of a key whose requests do not wait for room: their refusals are told at once."""
 COUNTED = Limits(tpm=10**6)
 """Limits that refuse nothing, and that a prompt is counted for."""
 
@@ -16,7 +18,7 @@ def a_tenant(limits: Limits | None = None, **changes: object) -> Tenant:
 
 
 def a_key(limits: Limits | None = None, **changes: object) -> ApiKey:
-    """A key of `acme` whose secret is SECRET."""
+    """A key of `acme` whose secret is SECRET; its requests do not wait unless limits are given."""
     base: dict[str, object] = {
         "id": "key-1",
         "tenant_id": "acme",
@@ -25,7 +27,7 @@ def a_key(limits: Limits | None = None, **changes: object) -> ApiKey:
         "request_class": RequestClass.INTERACTIVE,
         "limits_version": 1,
     }
-    return ApiKey(**{**base, "limits": limits or Limits(), **changes})  # type: ignore[arg-type]
+    return ApiKey(**{**base, "limits": limits or AT_ONCE, **changes})  # type: ignore[arg-type]
 
 
 def a_model(**changes: object) -> Model:

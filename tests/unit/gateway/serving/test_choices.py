@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import cast
 
 import engine_events as events
 import pytest
@@ -19,6 +20,7 @@ from gateway.serving.choices import ChoiceStreams
 from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest
 from gateway.serving.ports import EngineRefused
+from gateway.serving.queue.held import HeldPlace
 from gateway.serving.spending import spending_of
 from gateway.wire.request import read_request
 from gateway.wire.upstream import Event, read_event
@@ -30,6 +32,22 @@ def a_choice(index: int = 0) -> Choice:
         return f"{index}-{attempt}", worker.id.encode()
 
     return Choice(index=index, prompt=0, body=body)
+
+
+class NoPlace:
+    """As of a request that runs while the store of the queue is away: on any worker."""
+
+    worker = None
+    surrendered = False
+
+    def on_taken_back(self, callback: object) -> None:
+        """It never is."""
+
+    def began(self) -> bool:
+        return True
+
+    def runs_on(self, worker: str) -> None:
+        """Nobody is told."""
 
 
 class Streams:
@@ -51,7 +69,13 @@ class Streams:
         spending = spending_of(caller, "m", directory, at_ms=START_MS)
         route = HostedRoute(hosted, caller, request, spending)
         self.streams = ChoiceStreams(
-            upstream, self.live, "/path", self.choices, route, max_tokens=max_tokens
+            upstream,
+            self.live,
+            "/path",
+            self.choices,
+            route,
+            place=cast("HeldPlace", NoPlace()),
+            max_tokens=max_tokens,
         )
 
     async def read(self) -> list[tuple[int, Event]]:

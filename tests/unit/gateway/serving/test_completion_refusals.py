@@ -22,7 +22,7 @@ async def test_a_refusal_is_an_openai_error_with_headers(stream: bool) -> None:
     client = await gateway.post(stream=stream)
     assert client.status == 400
     gateway.directory.one_tenant = a_tenant(Limits(max_sequences=1), limits_version=2)
-    gateway.directory.keys = [a_key(Limits(tpm=60), limits_version=2)]
+    gateway.directory.keys = [a_key(Limits(tpm=60, max_queued=0), limits_version=2)]
     gateway.engine.scripts = [[HANG]]
     first = gateway.a_client()
     running = asyncio.create_task(gateway.serve(first))

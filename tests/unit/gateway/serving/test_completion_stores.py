@@ -16,11 +16,12 @@ FORMS = pytest.mark.parametrize("stream", [True, False])
 
 
 async def settled_later(gateway: MemoryGateway) -> None:
-    """Let the leases' own loop run until nothing is left to settle."""
-    loop = asyncio.create_task(gateway.leases.run())
-    await until(lambda: gateway.leases.unsettled == 0)
-    loop.cancel()
-    await asyncio.wait([loop])
+    """Let the loops of leases and places run until nothing is left to settle."""
+    loops = [asyncio.create_task(part.run()) for part in (gateway.leases, gateway.places)]
+    await until(lambda: gateway.leases.unsettled == 0 and gateway.queues.is_at_rest)
+    for loop in loops:
+        loop.cancel()
+    await asyncio.wait(loops)
 
 
 async def test_a_worker_lost_while_admitting_costs_no_request() -> None:
