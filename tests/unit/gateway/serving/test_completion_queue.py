@@ -1,0 +1,140 @@
+"""A request waits for its place before it is admitted, and batch gives its own back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import engine_events as events
+import pytest
+from memory_gateway import MemoryGateway, error_of, text_of, until
+from scripted_engine import Step
+from tenant_examples import a_key
+
+from billing.domain.usage_record import Outcome
+from gateway.domain.tenant import Limits
+
+BATCH = {b"x-weir-class": b"batch"}
+FORMS = pytest.mark.parametrize("stream", [True, False])
+
+
+@asynccontextmanager
+async def one_place(*scripts: Sequence[Step], **limits: int) -> AsyncIterator[MemoryGateway]:
+    """A worker with a single place, a key whose requests wait, and a waiting room that hears what
+    it is told."""
+    gateway = MemoryGateway(*scripts)
+    gateway.directory.keys = [a_key(Limits(**limits))]
+    gateway.queues.room("w0", 1)
+    loop = asyncio.create_task(gateway.places.run())
+    try:
+        yield gateway
+    finally:
+        loop.cancel()
+        await asyncio.wait([loop])
+    gateway.assert_at_rest()
+
+
+@FORMS
+async def test_a_second_request_waits_for_the_first(stream: bool) -> None:
+    """Q01: both are served, one after the other; nothing is charged for who waits."""
+    go_on = asyncio.Event()
+    scripts = [[go_on, *events.answer(["a"])], events.answer(["b"])]
+    async with one_place(*scripts) as gateway:
+        first = asyncio.create_task(gateway.post(stream=stream))
+        await until(lambda: len(gateway.engine.streams) == 1)
+        second = asyncio.create_task(gateway.post(stream=stream))
+        await until(lambda: gateway.places.count == 2)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(gateway.journal.admissions), gateway.leases.held) == (1, 1)
+        go_on.set()
+        assert [(await each).status for each in (first, second)] == [200, 200]
+        assert [each.outcome for each in gateway.journal.records] == [Outcome.COMPLETED] * 2
+
+
+async def test_who_leaves_while_waiting_is_gone_at_once() -> None:
+    """No row, no lease, no ticket; the place is another's."""
+    go_on = asyncio.Event()
+    async with one_place([go_on, *events.answer(["a"])]) as gateway:
+        first = asyncio.create_task(gateway.post())
+        await until(lambda: len(gateway.engine.streams) == 1)
+        leaving = gateway.a_client()
+        second = asyncio.create_task(gateway.serve(leaving))
+        await until(lambda: gateway.places.count == 2)
+        leaving.leave()
+        await second
+        assert (leaving.status, gateway.places.count) == (None, 1)
+        go_on.set()
+        await first
+        assert len(gateway.journal.records) == 1
+
+
+async def test_who_may_not_wait_is_told_that_there_is_no_capacity() -> None:
+    """With `max_queued` 0."""
+    go_on = asyncio.Event()
+    async with one_place([go_on, *events.answer(["a"])], max_queued=0) as gateway:
+        first = asyncio.create_task(gateway.post())
+        await until(lambda: len(gateway.engine.streams) == 1)
+        refused = await gateway.post()
+        assert (refused.status, error_of(refused)["code"]) == (503, "no_capacity")
+        assert b"retry-after" in refused.headers
+        go_on.set()
+        await first
+
+
+@FORMS
+async def test_batch_gives_its_place_back_before_its_first_token(stream: bool) -> None:
+    """Q10: it is aborted, waits again and is served then: one row, billed once, two attempts."""
+    silent = asyncio.Event()
+    scripts = [[silent], events.answer(["i"]), events.answer(["b"])]
+    async with one_place(*scripts) as gateway:
+        client = gateway.a_client(stream=stream)
+        batch = asyncio.create_task(gateway.serve(client, headers=BATCH))
+        await until(lambda: len(gateway.engine.streams) == 1)
+        interactive = await gateway.post()
+        assert interactive.status == 200
+        await batch
+        assert client.status == 200
+        assert gateway.engine.streams[0].aborts == 1
+        by_class = {each.request_class: each for each in gateway.journal.records}
+        record = by_class["batch"]
+        assert (record.outcome, record.billable) == (Outcome.COMPLETED, True)
+        assert [each.outcome for each in record.attempts] == [Outcome.REFUSED, Outcome.COMPLETED]
+        assert len(gateway.journal.records) == 2
+        if stream:
+            assert text_of(client) == "b"
+
+
+async def test_batch_that_sends_keeps_its_place() -> None:
+    """Interactive waits for its end."""
+    go_on = asyncio.Event()
+    scripts = [[events.content("b"), go_on, *events.answer(["b"])], events.answer(["i"])]
+    async with one_place(*scripts) as gateway:
+        client = gateway.a_client(stream=True)
+        batch = asyncio.create_task(gateway.serve(client, headers=BATCH))
+        await until(lambda: client.status == 200)
+        interactive = asyncio.create_task(gateway.post())
+        await until(lambda: gateway.places.count == 2)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert gateway.engine.streams[0].aborts == 0
+        assert len(gateway.engine.streams) == 1
+        go_on.set()
+        await batch
+        assert (await interactive).status == 200
+
+
+async def test_the_wait_is_told_and_recorded() -> None:
+    """`x-weir-queue-ms` and the row's `queue_ms` are the same number."""
+    go_on = asyncio.Event()
+    scripts = [[go_on, *events.answer(["a"])], events.answer(["b"])]
+    async with one_place(*scripts) as gateway:
+        first = asyncio.create_task(gateway.post())
+        await until(lambda: len(gateway.engine.streams) == 1)
+        second = asyncio.create_task(gateway.post())
+        await until(lambda: gateway.places.count == 2)
+        gateway.clock.advance(250)
+        go_on.set()
+        await first
+        client = await second
+        assert client.headers[b"x-weir-queue-ms"] == b"250"
+        assert [each.queue_ms for each in gateway.journal.records] == [0, 250]
