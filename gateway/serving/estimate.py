@@ -48,6 +48,8 @@ TEMPLATE_TOKENS_BOUND = 256
 TOKEN_CHARACTERS_MAX = 256
 """Longer than the longest token of the vocabularies in use (128 spaces): so many characters are at
 least one token, which refuses what is far too long without counting it."""
+BYTES_A_TOKEN = 4
+"""Of English text in the vocabularies in use, about."""
 SEQUENCES_MAX = 100
 """Choices of one request: an upstream id has two digits for them."""
 
@@ -83,6 +85,11 @@ class Estimate:
         if not self.exact:
             return None
         return Need(max(counted or 0 for counted in self.prompt_counts), self.max_tokens)
+
+    @property
+    def likely_prompt_tokens(self) -> int:
+        """As counted; else a guess from its bytes, which nobody is refused or billed by."""
+        return self.prompt_tokens if self.exact else max(1, self.prompt_tokens // BYTES_A_TOKEN)
 
     @property
     def tokens(self) -> int:

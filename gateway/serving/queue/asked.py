@@ -80,11 +80,11 @@ def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> Pla
         key=caller.key.id,
         band=Band.BATCH if is_batch else Band.INTERACTIVE,
         sequences=request.sequences,
-        need_tokens=needs.tokens,
+        need_tokens=needs.likely_prompt_tokens + needs.output_tokens,
         cost=max(
             1,
             weighted_tokens(
-                uncached_prompt_tokens=needs.prompt_tokens, output_tokens=needs.output_tokens
+                uncached_prompt_tokens=needs.likely_prompt_tokens, output_tokens=needs.output_tokens
             ),
         ),
         weight=caller.tenant.limits.weight,
