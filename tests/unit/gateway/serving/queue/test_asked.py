@@ -43,7 +43,7 @@ def asked(
     headers = headers or {}
     caller = Caller(
         a_tenant(tenant or Limits()),
-        a_key(**({"limits": key} if key is not None else {}), **changes),
+        a_key(key or Limits(), **changes),
     )
     directory = MemoryDirectory()
     request = read_request("completions", BODY, headers)
