@@ -84,6 +84,23 @@ def run_promoted(machine: QueueParity) -> None:
     machine.teardown()
 
 
+def run_no_worker(machine: QueueParity) -> None:
+    """While no worker is well nobody is taken in, also of a pool that was lost; who waits stays."""
+    machine.begin(0, _rooms(1, 2**40)[:1])
+    for number in (1, 2):
+        machine.enter_one(GATEWAY, _wish(number, "a"), 9)
+    machine.report(_rooms(1, 2**40)[:1], 0)
+    machine.enter_one(GATEWAY, _wish(3, "b"), 0)
+    machine.enter_one(GATEWAY, _wish(2, "a"), 0)
+    machine.renew(GATEWAY, [], True)
+    assert ({*machine.pool.waiting}, {*machine.pool.places}) == ({"00002"}, {"00001"})
+    machine.something_rare("lost", True)
+    machine.enter_one(GATEWAY, _wish(4, "a"), 9)
+    assert not machine.pool.waiting
+    machine.both_show_the_same()
+    machine.teardown()
+
+
 def run_crowded(machine: QueueParity, chance: random.Random, *, rounds: int) -> None:
     """All steps with many that wait."""
 

@@ -12,6 +12,7 @@ from gateway.domain.queue.tickets import (
     Band,
     Granted,
     Message,
+    NoWorker,
     Parked,
     Queued,
     QueueFull,
@@ -33,6 +34,7 @@ _PLAIN: dict[int, Callable[..., Answer]] = {
     4: Parked,
     5: TakenBack,
     6: Unknown,
+    7: NoWorker,
 }
 
 

@@ -10,6 +10,7 @@ from queue_crowd import (
     run_crowded,
     run_lapsed,
     run_last_looked_at,
+    run_no_worker,
     run_not_lifted,
     run_promoted,
 )
@@ -54,9 +55,10 @@ def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -
     run_last_looked_at(machine())
 
 
-@pytest.mark.parametrize("run", [run_not_lifted, run_lapsed, run_promoted])
+@pytest.mark.parametrize("run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker])
 def test_lua_has_the_rules_that_show_seldom(
     machine: type[QueueParity], run: Callable[[QueueParity], None]
 ) -> None:
-    """Nobody is lifted whose place was taken back; what lapsed was served; the promoted stay."""
+    """Nobody is lifted whose place was taken back; what lapsed was served; the promoted stay;
+    and nobody is taken in where no worker is well."""
     run(machine())

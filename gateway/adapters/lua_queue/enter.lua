@@ -5,6 +5,13 @@ local known = load_ticket(ARGV[4])
 if known then
   return done({known[K_STATE] < WAITING_STATE and taken_up(ARGV[4]) or renewed_after(ARGV[4])})
 end
+local is_any_well = false
+for _, room in ipairs(rooms) do
+  is_any_well = is_any_well or room[R_WELL_UNTIL] > now
+end
+if not is_any_well then
+  return done({{7}})
+end
 local ticket = wished(4)
 wait(ticket, WAITING_STATE)
 keep(ticket)

@@ -24,6 +24,7 @@ from gateway.domain.queue.tickets import (
     Band,
     Granted,
     Message,
+    NoWorker,
     Parked,
     Place,
     PlaceState,
@@ -79,29 +80,38 @@ class Pool:
 
     def enter(self, ticket: Ticket, *, max_queued: int, now_ms: int) -> Answer:
         """Ask for a place. Idempotent by id. A request that need not wait is never refused; one
-        that must is, where its tenant has `max_queued` waiting, or its deadline cannot be met."""
+        that must is, where its tenant has `max_queued` waiting, or its deadline cannot be met.
+        While no worker is well nobody is taken in; who waits already goes on waiting."""
         self._reap(now_ms)
         if ticket.id in self.places or ticket.id in self.waiting:
             # The reply tells of a grant whose message was lost: that is taken up.
             again = self.take_up if ticket.id in self.places else self.renew
             return again(ticket.id, now_ms=now_ms)
+        if not any(room.well_until_ms > now_ms for room in self.rooms.values()):
+            return NoWorker()
         self._wait(ticket, now_ms)
         is_done = self._dispatch(now_ms, asking=ticket.id)
         if ticket.id in self.places:
             return Granted(self.places[ticket.id].worker)
         queued = self._queued(ticket)
-        if not is_done:
-            return queued
+        refused = self._refused(ticket, queued, max_queued, now_ms) if is_done else None
+        if refused is not None:
+            self._withdraw(ticket.id)
+            return refused
+        if is_done:
+            self._take_back(now_ms)
+        return queued
+
+    def _refused(
+        self, ticket: Ticket, queued: Queued, max_queued: int, now_ms: int
+    ) -> QueueFull | TooLong | None:
         of_tenant = (each.ticket.tenant == ticket.tenant for each in self.waiting.values())
         if (others := sum(of_tenant) - 1) >= max_queued:
-            self._withdraw(ticket.id)
             return QueueFull(others)
         wait_ms = queued.wait_ms or 0
         if now_ms + wait_ms // TOO_LONG_BY >= ticket.deadline_ms:
-            self._withdraw(ticket.id)
             return TooLong(wait_ms)
-        self._take_back(now_ms)
-        return queued
+        return None
 
     def renew(self, ticket_id: str, *, now_ms: int) -> Answer:
         """Its gateway lives and wants it. Tells again what a lost message told."""

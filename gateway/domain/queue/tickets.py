@@ -116,6 +116,12 @@ class TooLong:
 
 
 @dataclass(frozen=True)
+class NoWorker:
+    """No worker of the pool is well, so nobody can tell when it would be granted. Nothing is held.
+    A store that came back empty says so until the first report."""
+
+
+@dataclass(frozen=True)
 class Parked:
     """It waits for its own tenant's limits, and for nobody else."""
 
@@ -130,7 +136,7 @@ class Unknown:
     """The store knows no such request: it lapsed, its deadline passed, or it was lost."""
 
 
-Answer = Granted | Queued | QueueFull | TooLong | Parked | TakenBack | Unknown
+Answer = Granted | Queued | QueueFull | TooLong | NoWorker | Parked | TakenBack | Unknown
 
 
 @dataclass(frozen=True)

@@ -144,14 +144,16 @@ async def test_a_killed_gateways_tickets_are_gone_within_the_time_to_live(
 async def test_more_than_one_step_does_is_done_behind_it(
     gateway: Callable[..., RedisPoolQueue],
 ) -> None:
-    """A worker with room for all comes: each step grants some, and the rest follow unasked."""
+    """A worker has room for all: each step grants some, and the rest follow unasked."""
     queue, count = gateway("gw-1"), 3 * GRANTED_AT_ONCE + 5
     wishes = [wish(f"{n}", f"t{n % 7}") for n in range(count)]
+    await queue.report(POOL, [room(1)], well_ms=WELL_MS)
+    await queue.enter(POOL, wish("runs"), max_queued=0)
     for each in wishes:
         assert isinstance(await queue.enter(POOL, each, max_queued=count), Queued)
-    await queue.report(POOL, [room(count)], well_ms=WELL_MS)
+    await queue.report(POOL, [room(count + 1)], well_ms=WELL_MS)
     await queue.finished()
-    assert (await queue.observe(POOL)).rooms[0].running == count
+    assert (await queue.observe(POOL)).rooms[0].running == count + 1
     await queue.aclose()
 
 

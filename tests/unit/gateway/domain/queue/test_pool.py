@@ -6,6 +6,7 @@ from queue_examples import TTL_MS, batch, enter, granted, pool, ticket, worker
 from gateway.domain.queue.pool import TAKE_UP_MS, Pool
 from gateway.domain.queue.tickets import (
     Granted,
+    NoWorker,
     Parked,
     PlaceState,
     Queued,
@@ -86,6 +87,21 @@ def test_who_does_not_want_to_wait_is_granted_or_refused_at_once() -> None:
     """Also where nothing is known of the pool's speed."""
     assert full().enter(ticket("3", deadline_ms=0), max_queued=9, now_ms=0) == TooLong(0)
     assert pool().enter(ticket("3", deadline_ms=0), max_queued=9, now_ms=0) == Granted("w")
+
+
+def test_where_no_worker_is_well_nobody_is_taken_in() -> None:
+    """Neither of a store that came back empty, nor once the last worker is lost: before anything
+    else is looked at, and nothing is held. Whoever waits goes on waiting, and is known."""
+    assert Pool(TTL_MS).enter(ticket("1"), max_queued=0, now_ms=0) == NoWorker()
+    queue = pool(worker("w1", 1, well_until_ms=50), worker("w2", 1, well_until_ms=40))
+    enter(queue, ticket("1"), ticket("2"), ticket("waits"), now_ms=49)
+    for asked in (ticket("new", "b"), ticket("late", deadline_ms=50), ticket("own")):
+        assert queue.enter(asked, max_queued=0, now_ms=50) == NoWorker()
+    assert set(queue.waiting) == {"2", "waits"}
+    assert isinstance(queue.renew("waits", now_ms=50), Queued)
+    assert isinstance(queue.enter(ticket("waits"), max_queued=0, now_ms=50), Queued)
+    queue.report(worker("w2", 1), now_ms=51)
+    assert queue.enter(ticket("new", "b"), max_queued=0, now_ms=51) == QueueFull(0)
 
 
 def test_whoever_waits_to_its_deadline_is_gone() -> None:
