@@ -22,6 +22,8 @@ POLICY_VERSIONS: dict[int, dict[Outcome, PolicyRow]] = {
         Outcome.TIMED_OUT: PolicyRow(with_output=False, without_output=False),
         Outcome.REFUSED: PolicyRow(with_output=False, without_output=False),
         Outcome.GATEWAY_LOST: PolicyRow(with_output=False, without_output=False),
+        # Of attempts only, which nobody pays for: no record has ever been judged by it.
+        Outcome.TAKEN_BACK: PolicyRow(with_output=False, without_output=False),
     },
 }
 CURRENT_POLICY = max(POLICY_VERSIONS)

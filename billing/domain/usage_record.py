@@ -18,6 +18,9 @@ class Outcome(StrEnum):
     """Refused by the engine after admission: zero tokens, never billed."""
     GATEWAY_LOST = "gateway_lost"
     """The gateway died, was stopped or failed before the end was known."""
+    TAKEN_BACK = "taken_back"
+    """Of an attempt only, never of a request: batch gave its place to an interactive request before
+    its first token, and was tried again."""
 
 
 class UsageSource(StrEnum):

@@ -1,5 +1,5 @@
-"""The tables under the usage views and the price book, as queries name them. Migrations 0002 and
-0004 make them.
+"""The tables under the usage views and the price book, as queries name them. Migrations 0002, 0004
+and 0005 make them.
 
 Rows carry tenant and key ids without foreign keys: a bill outlives its tenant. Partitions by month
 are not listed here; Postgres's own function `ensure_usage_partitions` makes them.
@@ -135,7 +135,7 @@ usage_attempt = Table(
     _check(
         "outcome",
         "outcome IN ('completed', 'client_cancelled', 'worker_failed', 'timed_out', 'refused',"
-        " 'gateway_lost')",
+        " 'gateway_lost', 'taken_back')",
     ),
     _check("provider", "provider = 'self' OR provider LIKE 'hosted:_%'"),
     _check("counts", "choice >= 0 AND attempt >= 1 AND prompt_tokens >= 0 AND output_tokens >= 0"),

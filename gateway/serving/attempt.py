@@ -165,8 +165,11 @@ class Attempt:
 
     def _ended(self, watch: StreamWatch, error: WorkerFailed | None = None) -> None:
         """Decide how it ended. Raises WorkerTimeout where it alone was given up."""
+        was_taken_back = self.live.gives_way and self.live.stopped is None
         if self.choice.finished:
-            self.outcome, self.works = Outcome.COMPLETED, True
+            # What was taken back is dropped, also where the engine was done with it by then.
+            self.outcome = Outcome.TAKEN_BACK if was_taken_back else Outcome.COMPLETED
+            self.works = True
             return
         if watch.timed_out:
             self.outcome, self.works = Outcome.TIMED_OUT, False
@@ -174,8 +177,8 @@ class Attempt:
                 raise WorkerTimeout("the worker did not answer in time") from error
         elif self.live.stopped is not None:
             self.outcome = self.live.stopped.outcome
-        elif self.live.gives_way:
-            self.outcome = Outcome.REFUSED
+        elif was_taken_back:
+            self.outcome = Outcome.TAKEN_BACK
         elif not self.live.aborting:
             self.works = False
             if isinstance(error, WorkerUnreachable) and self.worker.provider == "self":

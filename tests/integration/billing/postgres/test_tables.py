@@ -7,7 +7,7 @@ from gateway.adapters.postgres import async_engine
 
 
 async def test_the_tables_in_code_are_those_in_the_database(database_url: str) -> None:
-    """billing.postgres.tables describes what revisions 0002 and 0004 make, to the type and
+    """billing.postgres.tables describes what revisions 0002 to 0005 make, to the type and
     index."""
 
     def differences(connection: Connection) -> list[object]:

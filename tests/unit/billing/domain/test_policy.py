@@ -13,6 +13,7 @@ from billing.domain.usage_record import Outcome
         (Outcome.TIMED_OUT, False, False),
         (Outcome.REFUSED, False, False),
         (Outcome.GATEWAY_LOST, False, False),
+        (Outcome.TAKEN_BACK, False, False),
     ],
 )
 def test_who_pays_for_what(outcome: Outcome, without_output: bool, with_output: bool) -> None:
