@@ -7,7 +7,9 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
-OUTCOMES = "'completed', 'client_cancelled', 'worker_failed', 'timed_out', 'refused', 'gateway_lost'"
+OUTCOMES = (
+    "'completed', 'client_cancelled', 'worker_failed', 'timed_out', 'refused', 'gateway_lost'"
+)
 
 
 def upgrade() -> None:

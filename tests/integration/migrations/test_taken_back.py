@@ -66,7 +66,7 @@ async def test_the_release_before_reads_them_as_refused(
     await downgrade(database_url, "0004")
     assert await outcomes(engine) == [(1, "refused"), (2, "completed")] * 2
     for at_ms in (LONG_AGO_MS, None):
-        with pytest.raises(DBAPIError, match="usage_attempt.*outcome_check"):
+        with pytest.raises(DBAPIError, match=r"usage_attempt.*outcome_check"):
             await insert(engine, twice_tried(at_ms))
     await upgrade(database_url)
     assert await insert(engine, twice_tried()) == 1

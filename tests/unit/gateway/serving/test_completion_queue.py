@@ -105,6 +105,24 @@ async def test_batch_gives_its_place_back_before_its_first_token(stream: bool) -
             assert text_of(client) == "b"
 
 
+async def test_what_the_engine_finished_after_all_is_dropped() -> None:
+    """The abort came too late: the attempt was taken back all the same, its text is nobody's."""
+    silent = asyncio.Event()
+    scripts = [[silent], events.answer(["i"]), events.answer(["b"])]
+    async with one_place(*scripts) as gateway:
+        gateway.engine.after_abort = [events.answer(["dropped"])]
+        client = gateway.a_client(stream=True)
+        batch = asyncio.create_task(gateway.serve(client, headers=BATCH))
+        await until(lambda: len(gateway.engine.streams) == 1)
+        await gateway.post()
+        await batch
+        assert text_of(client) == "b"
+        (record,) = (each for each in gateway.journal.records if each.request_class == "batch")
+        outcomes = [each.outcome for each in record.attempts]
+        assert outcomes == [Outcome.TAKEN_BACK, Outcome.COMPLETED]
+        assert record.output_tokens == record.attempts[1].output_tokens
+
+
 async def test_batch_that_sends_keeps_its_place() -> None:
     """Interactive waits for its end."""
     go_on = asyncio.Event()
