@@ -185,17 +185,18 @@ class Gateway:
             timeout_ms=settings.redis_timeout_ms,
             floor_permille=settings.queue_batch_floor_permille,
         )
+        self.reporter = Reporter(
+            self.queue, self.leases.watch, self.fleet, StartingCeilings(), self.clock
+        )
         self.places = Places(
             self.queue,
             self.leases.watch,
             self.clock,
+            self.reporter,
             QueueSettings(
                 batch_wait_ms=settings.queue_batch_wait_ms,
                 hosted_after_ms=settings.queue_hosted_after_ms,
             ),
-        )
-        self.reporter = Reporter(
-            self.queue, self.leases.watch, self.fleet, StartingCeilings(), self.clock
         )
 
     def _start(self, loop: Coroutine[Any, Any, None]) -> None:

@@ -16,6 +16,7 @@ _MAY_BE_ZERO = frozenset(
     }
 )
 _LEASE_TTL_MS_MAX = 600_000
+_BATCH_FLOOR_PERMILLE_MAX = 500
 
 
 class SettingsError(ValueError):
@@ -113,8 +114,11 @@ def _check(settings: Settings) -> None:
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
             "while their requests run"
         )
-    if settings.queue_batch_floor_permille > 1000:
-        raise SettingsError("WEIR_QUEUE_BATCH_FLOOR_PERMILLE must be at most 1000")
+    if settings.queue_batch_floor_permille > _BATCH_FLOOR_PERMILLE_MAX:
+        raise SettingsError(
+            f"WEIR_QUEUE_BATCH_FLOOR_PERMILLE must be at most {_BATCH_FLOOR_PERMILLE_MAX}, or an "
+            "interactive request waits behind more than one of batch"
+        )
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

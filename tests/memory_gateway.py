@@ -17,6 +17,7 @@ from memory_ports import (
 )
 from scripted_engine import RecordingConnection, ScriptedEngine, Step
 from tenant_examples import SECRET, a_worker
+from waiting_rooms import StoresWorkers
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.adapters.body_reader import BodyReader
@@ -50,7 +51,9 @@ class MemoryGateway:
         self.queues = MemoryStore()
         for number in range(workers):
             self.queues.room(f"w{number}", 10**6)
-        self.places = Places(self.queues.gateway("g"), self.leases.watch, self.clock)
+        self.places = Places(
+            self.queues.gateway("g"), self.leases.watch, self.clock, StoresWorkers(self.queues)
+        )
         self.live = LiveRequests(
             self.clock,
             first_event_timeout_ms=30_000,

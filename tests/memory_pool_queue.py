@@ -43,6 +43,8 @@ class MemoryStore:
         self.loses_call: Callable[[str], bool] = lambda step: False
         self.calls: list[tuple[str, str, str]] = []
         """Gateway, step, and what of: a request's id, or the pool."""
+        self.standing: dict[str, WorkerRoom] = {}
+        """Workers of pool `m`, as gateways see them: they outlive what the store knows."""
         self.granted: list[str] = []
         """Requests that waited, in the order of their grants."""
 
@@ -61,7 +63,18 @@ class MemoryStore:
         """A worker of pool `m` that stays well."""
         most = sequences if batch is None else batch
         room = WorkerRoom(worker, sequences, most, 10**9, well_until_ms=2**60)
-        self.step("m", lambda pool, now_ms: pool.report(room, now_ms=now_ms))
+        self.standing[worker] = room
+        self.tell_workers()
+
+    def lose_worker(self, worker: str) -> None:
+        """No gateway sees it any more."""
+        lost = replace(self.standing.pop(worker), well_until_ms=0)
+        self.step("m", lambda pool, now_ms: pool.report(lost, now_ms=now_ms))
+
+    def tell_workers(self) -> None:
+        """A gateway reports them all."""
+        rooms = list(self.standing.values())
+        self.step("m", lambda pool, now_ms: pool.report_all(rooms, now_ms=now_ms))
 
     def step(self, name: str, step: Callable[[Pool, int], Reply]) -> Reply:
         """One atomic step; what it leaves to tell is told."""
@@ -146,9 +159,12 @@ class MemoryPoolQueue:
             lambda queue, now_ms: queue.give_back(ticket_id, now_ms=now_ms),
         )
 
-    async def park(self, pool: str, ticket_id: str) -> Answer:
+    async def park(self, pool: str, ticket_id: str, *, max_queued: int) -> Answer:
         return await self._step(
-            "park", pool, ticket_id, lambda queue, now_ms: queue.park(ticket_id, now_ms=now_ms)
+            "park",
+            pool,
+            ticket_id,
+            lambda queue, now_ms: queue.park(ticket_id, max_queued=max_queued, now_ms=now_ms),
         )
 
     async def unpark(self, pool: str, tenant: str) -> None:

@@ -12,6 +12,7 @@ from gateway.errors import LimitReached
 from gateway.serving.queue.asked import PlaceAsked, QueueSettings
 from gateway.serving.queue.held import HeldPlace
 from gateway.serving.queue.places import Places
+from gateway.serving.queue.restoring import Workers
 from gateway.serving.store_watch import StoreWatch
 
 Reply = TypeVar("Reply")
@@ -42,6 +43,19 @@ def batch(request_id: str, **changes: Any) -> PlaceAsked:
     return asked(request_id, band=Band.BATCH, **changes)
 
 
+class StoresWorkers:
+    """A gateway that sees the workers of `MemoryStore.room`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def has_any(self, pool: str) -> bool:
+        return bool(self._store.standing)
+
+    async def tell_again(self, pool: str) -> None:
+        self._store.tell_workers()
+
+
 class WaitingRoom:
     """One gateway's."""
 
@@ -49,7 +63,10 @@ class WaitingRoom:
         self.store = store
         self.queue = store.gateway(name)
         self.watch = StoreWatch(self.queue.ping, timeout_ms=100, on_return=_nothing)
-        self.places = Places(self.queue, self.watch, store.clock, QueueSettings(**settings))
+        self.workers: Workers = StoresWorkers(store)
+        self.places = Places(
+            self.queue, self.watch, store.clock, self.workers, QueueSettings(**settings)
+        )
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Reply]) -> "asyncio.Task[Reply]":

@@ -12,11 +12,12 @@ from gateway.serving.asking import Asking
 from gateway.serving.authenticate import request_class
 from gateway.serving.estimate import Estimate
 from gateway.serving.leases import Leases
-from gateway.serving.ports import ClientGone, HeldLease, UsageJournal
+from gateway.serving.limit_headers import queue_header
+from gateway.serving.ports import ClientGone, Clock, HeldLease, UsageJournal
 from gateway.serving.queue.asked import place_asked
 from gateway.serving.queue.held import HeldPlace
 from gateway.serving.queue.places import Places
-from gateway.serving.queue.refusals import WaitTooLong
+from gateway.serving.queue.refusals import WaitTooLong, WorkersGone
 from gateway.serving.queue.scopes import LeaseSight
 from gateway.serving.spending import Spending
 
@@ -40,11 +41,13 @@ class Admission:
     needs: Estimate
     place: HeldPlace | None
     """None where it goes to a hosted provider, since no worker has room for it in time."""
+    in_vain_ms: int = 0
+    """It waited so long before for a place that it did not get."""
 
     @property
     def queue_ms(self) -> int:
         """How long it waited before it was sent anywhere."""
-        return self.admitted.queue_ms if self.place is None else self.place.queue_ms
+        return self.in_vain_ms + (0 if self.place is None else self.place.queue_ms)
 
 
 async def admit(
@@ -56,24 +59,43 @@ async def admit(
     leases: Leases,
     journal: UsageJournal,
     places: Places,
+    clock: Clock,
 ) -> Admission:
     """Hold a place, lease and reservation, and have it in the journal. `is_served`: the fleet has a
     worker for it; otherwise it waits for no place.
 
     Raises what `Places.admit`, `Leases.acquire` and `count` raise, Unpriced,
     Overloaded(metering_unavailable) where usage cannot be recorded, ClientGone where the client
-    left meanwhile. Then nothing is held.
+    left meanwhile. Then nothing is held, and the headers of the refusal say how long it waited.
     """
     if journal.failing:
         raise Overloaded("usage cannot be recorded", code="metering_unavailable")
     scopes = RequestScopes(asking, needs, count, leases)
-    place: HeldPlace | None = None
-    if is_served:
-        place, held = await _placed(asking, scopes, places)
-    else:
-        held = await scopes.admit()
+    wait = Wait(clock)
     try:
-        admitted = _admitted(asking, held, 0 if place is None else place.queue_ms)
+        return await _admit(asking, scopes, leases, journal, places if is_served else None, wait)
+    except WeirError as refused:
+        if is_served:
+            refused.headers = (*refused.headers, queue_header(wait.so_far_ms))
+        raise
+
+
+async def _admit(
+    asking: Asking,
+    scopes: "RequestScopes",
+    leases: Leases,
+    journal: UsageJournal,
+    places: Places | None,
+    wait: "Wait",
+) -> Admission:
+    place: HeldPlace | None = None
+    if places is None:
+        held = await scopes.admit()
+    else:
+        place, held = await _placed(asking, scopes, places, wait)
+    try:
+        queue_ms = wait.in_vain_ms + (0 if place is None else place.queue_ms)
+        admitted = _admitted(asking, held, queue_ms)
         _check_budget(asking.spending, held.uses)
         if asking.arrival.connection.left:
             raise ClientGone
@@ -83,11 +105,30 @@ async def admit(
         if place is not None:
             await place.unused()
         raise
-    return Admission(admitted, held.lease, held.uses, held.needs, place)
+    return Admission(admitted, held.lease, held.uses, held.needs, place, wait.in_vain_ms)
+
+
+class Wait:
+    """How long a request has waited for a place."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_us = clock.monotonic_us()
+        self.in_vain_ms = 0
+        """For a place that it did not get."""
+
+    @property
+    def so_far_ms(self) -> int:
+        """In all."""
+        return (self._clock.monotonic_us() - self._since_us) // 1000
+
+    def was_in_vain(self) -> None:
+        """It had no place until now."""
+        self.in_vain_ms = self.so_far_ms
 
 
 async def _placed(
-    asking: Asking, scopes: "RequestScopes", places: Places
+    asking: Asking, scopes: "RequestScopes", places: Places, wait: Wait
 ) -> tuple[HeldPlace | None, ScopesHeld]:
     """A place and the scopes. What may go to a hosted provider waits for a worker only as long as
     an interactive request may take to its first token."""
@@ -100,7 +141,11 @@ async def _placed(
     soon = replace(asked, wait_ms=min(asked.wait_ms, places.settings.hosted_after_ms))
     try:
         return await places.admit(soon, scopes, connection)
+    except WorkersGone:
+        if asking.route.target() is None:
+            raise
     except WaitTooLong:
+        wait.was_in_vain()
         if asking.route.target() is None:
             rest = replace(asked, wait_ms=max(0, asked.wait_ms - soon.wait_ms))
             return await places.admit(rest, scopes, connection)

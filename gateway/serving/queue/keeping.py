@@ -8,8 +8,7 @@
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from gateway.domain.queue.tickets import (
@@ -25,13 +24,13 @@ from gateway.domain.queue.tickets import (
 from gateway.serving.ports import Clock, LedgerUnavailable
 from gateway.serving.queue.asked import QueueSettings
 from gateway.serving.queue.entry import Entry, State
+from gateway.serving.queue.refusals import WorkersGone
+from gateway.serving.queue.restoring import portions
 from gateway.serving.queue.waiting import Waiting
 from gateway.telemetry import queue as metrics
 from gateway.telemetry.logs import log_failure
 
 TICK_S = 0.1
-IDS_MAX = 256
-"""In one call."""
 _LONG_US = 10**12
 _log = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ class Keeper:
             and not _runs_without(entry)
             and (began_too or not _is_settled_in(entry))
         ]
-        for pool, entries in _portions(due):
+        for pool, entries in portions(due):
             with suppress(LedgerUnavailable):
                 await self._renew(pool, entries)
 
@@ -170,30 +169,14 @@ class Keeper:
         await entry.quiet()
         if entry.state is State.HELD and self._store.ready.is_set():
             with suppress(LedgerUnavailable):
-                await self._resume(entry.asked.pool, [entry])
-
-    async def _resume(self, pool: str, entries: list[Entry]) -> None:
-        told = [
-            (entry, run)
-            for entry in entries
-            if entry.state is State.HELD and not entry.is_busy and (run := entry.run()) is not None
-        ]
-        if not told:
-            return
-        runs = [run for _, run in told]
-        call = asyncio.ensure_future(self._store.ask(lambda: self._store.queue.resume(pool, runs)))
-        for entry, _ in told:
-            entry.in_store = True
-            entry.occupy(call)
-        metrics.REENTERED.labels(what="place").inc(len(told))
-        await asyncio.shield(call)
+                await self._waiting.restoring.resume(entry.asked.pool, [entry])
 
     async def _returned(self) -> None:
         """The store answers again: it is told what runs, then who waits."""
         try:
             await self._waiting.send_owed(self._clock.monotonic_us())
-            for pool, entries in _portions(self._book):
-                await self._resume(pool, entries)
+            for pool, entries in portions(self._book):
+                await self._waiting.restoring.resume(pool, entries)
         except LedgerUnavailable:
             if not self._store.is_open:
                 return
@@ -208,7 +191,10 @@ class Keeper:
         await entry.quiet()
         if entry.is_waiting and entry.stopped is None:
             metrics.REENTERED.labels(what="ticket").inc()
-            entry.tell(await self._waiting.enter(entry), "renewal")
+            try:
+                entry.tell(await self._waiting.enter(entry), "renewal")
+            except WorkersGone as gone:
+                entry.stop(gone)
 
 
 async def forever(name: str, loop: Callable[[], Awaitable[None]]) -> None:
@@ -229,13 +215,3 @@ def _runs_without(entry: Entry) -> bool:
 def _is_settled_in(entry: Entry) -> bool:
     """Whether nothing can come to it but its end."""
     return entry.state is State.HELD and (entry.began or entry.asked.band is Band.INTERACTIVE)
-
-
-def _portions(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    """By pool, and no more in one than a call takes."""
-    by_pool: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        by_pool[entry.asked.pool].append(entry)
-    for pool, of_pool in by_pool.items():
-        for start in range(0, len(of_pool), IDS_MAX):
-            yield pool, of_pool[start : start + IDS_MAX]

@@ -26,6 +26,7 @@ from gateway.serving.queue.held import HeldPlace
 from gateway.serving.queue.keeping import Keeper, forever
 from gateway.serving.queue.parking import Lots
 from gateway.serving.queue.refusals import WaitTooLong
+from gateway.serving.queue.restoring import Restoring, Workers
 from gateway.serving.queue.scopes import Scopes
 from gateway.serving.queue.store import QueueStore, Watch
 from gateway.serving.queue.waiting import Waiting
@@ -36,20 +37,24 @@ Admitted = TypeVar("Admitted")
 
 
 class Places:
-    """The waiting room of one gateway. `watch` says whether the store answers."""
+    """The waiting room of one gateway. `watch` says whether the store answers, `workers` what the
+    store may be told of them."""
 
     def __init__(
         self,
         queue: PoolQueue,
         watch: Watch,
         clock: Clock,
+        workers: Workers,
         settings: QueueSettings | None = None,
     ) -> None:
         self.settings = settings or QueueSettings()
         self._clock = clock
         self._book = Book()
         self._store = QueueStore(queue, watch, self._book)
-        self._waiting = Waiting(self._store, self._book)
+        self._waiting = Waiting(
+            self._store, self._book, Restoring(self._store, self._book, workers)
+        )
         self._keeper = Keeper(self._waiting, clock, self.settings)
         self._lots = Lots(self._store, clock, self.settings)
         self._stopping = False
@@ -79,8 +84,9 @@ class Places:
         one at once, on no worker: only what the ledger lets run then may run.
 
         Raises LimitReached of type `queue` (429) where its tenant has too many waiting, WaitTooLong
-        (503) where there is no place in time, Overloaded(admission_unavailable) where the store
-        does not tell, ClientGone where the client left. Then, and when cancelled, nothing is held.
+        (503) where there is no place in time, WorkersGone (503) where there is no worker,
+        Overloaded(admission_unavailable) where the store does not tell, ClientGone where the client
+        left. Then, and when cancelled, nothing is held.
         """
         now_us = self._clock.monotonic_us()
         entry = Entry(asked, self._clock, now_us, now_us + asked.wait_ms * 1000)
@@ -160,7 +166,7 @@ class Places:
         if not asked.max_queued or not _in_time(entry, refused):
             raise refused
         waiting = self._book.waiting_of(asked.pool, asked.tenant)
-        if waiting >= asked.max_queued:
+        if waiting >= asked.max_queued and not entry.was_let_wait:
             first_ms = refused.retry_after_ms
             raise refusals.queue_full(waiting, asked.max_queued, first_ms)
         entry.refused, entry.refused_us = refused, self._clock.monotonic_us()

@@ -2,6 +2,7 @@
 
 - *429, type `queue`*: the tenant has as many waiting as it may.
 - *503 `no_capacity`*: the pool cannot serve it in time, as predicted or as it turned out.
+- *503 `no_worker`*: no worker of the pool is there.
 - *503 `admission_unavailable`*: the store of the queue does not answer.
 - *429 of the limit itself*: parked for a limit of its tenant until its wait was over.
 """
@@ -11,7 +12,11 @@ from asyncio import CancelledError
 from gateway.errors import LimitReached, Overloaded
 from gateway.serving.ports import ClientGone
 
-_CODES = {"admission_unavailable": "store_away", "no_capacity": "shutting_down"}
+_CODES = {
+    "admission_unavailable": "store_away",
+    "no_capacity": "shutting_down",
+    "no_worker": "no_worker",
+}
 RETRY_MS = 1_000
 """Where nothing is predicted."""
 RETRY_MS_MAX = 60_000
@@ -28,6 +33,13 @@ class WaitTooLong(Overloaded):
         self.reason = reason
         """As the metric `weir_queue_refusals_total` has it."""
         self.wait_ms = wait_ms
+
+
+class WorkersGone(Overloaded):
+    """503 `no_worker`: there is none of the model that could take it."""
+
+    def __init__(self, pool: str) -> None:
+        super().__init__(f"no worker of {pool} is ready", code="no_worker", retry_after_ms=RETRY_MS)
 
 
 def bounded(retry_after_ms: int) -> int:

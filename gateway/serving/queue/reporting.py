@@ -45,11 +45,24 @@ class Reporter:
         self._told: dict[str, dict[str, Ceiling]] = {}
         """By pool and worker, what the store was told last."""
         self._told_us: dict[str, int] = {}
+        self._telling_again: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
         """Look at the fleet now: a worker was lost or found."""
         self._changed.set()
+
+    def has_any(self, pool: str) -> bool:
+        """Whether a worker of the pool may take a stream now."""
+        return bool(routing.eligible(self._fleet.views(pool)))
+
+    async def tell_again(self, pool: str) -> None:
+        """Report the workers of a pool though they were; for all who ask meanwhile, once."""
+        task = self._telling_again.get(pool)
+        if task is None:
+            task = asyncio.create_task(self._tell_again(pool))
+            self._telling_again[pool] = task
+        await asyncio.shield(task)
 
     async def run(self) -> None:
         """Report each second, and what changed at once; for ever."""
@@ -61,6 +74,13 @@ class Reporter:
         seen = self._seen()
         for pool in {*seen, *self._told}:
             await self._report(pool, seen.get(pool, {}))
+
+    async def _tell_again(self, pool: str) -> None:
+        try:
+            self._told_us.pop(pool, None)
+            await self._report(pool, self._seen().get(pool, {}))
+        finally:
+            del self._telling_again[pool]
 
     async def _turn(self) -> None:
         while True:

@@ -15,6 +15,7 @@ from gateway.domain.queue.tickets import (
     Answer,
     Band,
     Granted,
+    NoWorker,
     Parked,
     QueueFull,
     TakenBack,
@@ -26,6 +27,7 @@ from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue import refusals
 from gateway.serving.queue.book import Book
 from gateway.serving.queue.entry import Entry, News, State
+from gateway.serving.queue.restoring import Restoring
 from gateway.serving.queue.store import QueueStore
 from gateway.telemetry import queue as metrics
 
@@ -51,9 +53,10 @@ class Owed:
 class Waiting:
     """The steps of all requests of one gateway."""
 
-    def __init__(self, store: QueueStore, book: Book) -> None:
+    def __init__(self, store: QueueStore, book: Book, restoring: Restoring) -> None:
         self.store = store
         self.book = book
+        self.restoring = restoring
         self.owed: list[Owed] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -78,7 +81,21 @@ class Waiting:
             await self._until_held(entry, answer)
 
     async def enter(self, entry: Entry) -> Answer:
-        """Take it in, for what is left of its wait. Raises LedgerUnavailable."""
+        """Take it in, for what is left of its wait. A store that knows no worker, since it came
+        back empty or another gateway lost it, is told of those that are seen here.
+
+        Raises LedgerUnavailable, and WorkersGone where none is.
+        """
+        answer = await self._enter(entry)
+        if isinstance(answer, NoWorker):
+            await self.restoring.tell(entry.asked.pool)
+            answer = await self._enter(entry)
+        if isinstance(answer, NoWorker):
+            entry.in_store = False
+            raise refusals.WorkersGone(entry.asked.pool)
+        return answer
+
+    async def _enter(self, entry: Entry) -> Answer:
         entry.in_store = True
         entry.entered += 1
         asked, queue = entry.asked, self.store.queue
@@ -104,11 +121,20 @@ class Waiting:
 
     async def park(self, entry: Entry) -> None:
         """Its place is free, and it waits for its tenant's limits; return once it has one again.
-        Raises its refusal at its deadline, and what `Places.place` does."""
+        Raises its refusal at its deadline, and what `Places.place` does.
+
+        One that was let wait before goes on, however many have come while it had a place: their
+        tenant has no more beyond `max_queued` than had a place while its limits were asked.
+        """
+        max_queued = _ANY_NUMBER if entry.was_let_wait else entry.asked.max_queued
         entry.wait_again()
         self.book.move(entry, State.PARKED)
         pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
-        answer = await self._step(entry, lambda: queue.park(pool, request_id))
+
+        def call() -> Coroutine[Any, Any, Answer]:
+            return queue.park(pool, request_id, max_queued=max_queued)
+
+        answer = await self._step(entry, call)
         await self._until_held(entry, answer)
 
     def depart(self, entry: Entry, actual_cost: int | None) -> None:
@@ -213,6 +239,8 @@ class Waiting:
             return refusals.aged(entry.refused, since_us // 1000)
         if not self.store.ready.is_set():
             return refusals.store_away()
+        if not self.restoring.workers.has_any(entry.asked.pool):
+            return refusals.WorkersGone(entry.asked.pool)
         waited_us = entry.clock.monotonic_us() - entry.since_us
         predicted = None if entry.standing is None else entry.standing.wait_ms
         return refusals.wait_over(waited_us // 1000, predicted)

@@ -104,6 +104,29 @@ async def test_a_ceiling_that_was_learned_is_reported_soon() -> None:
 
 
 @virtually
+async def test_what_the_store_forgot_is_told_again_at_once_and_for_all_who_ask_once() -> None:
+    async with World().open() as world:
+        await asyncio.sleep(0.3)
+        world.store.lose_everything()
+        reports = world.reports
+        await asyncio.gather(*(world.reporter.tell_again("m") for _ in range(5)))
+        assert world.reports == reports + 1
+        assert world.well() == {"v", "w"}
+        await world.reporter.tell_again("another")
+        assert world.reports == reports + 1
+
+
+@virtually
+async def test_whether_a_pool_has_any_worker() -> None:
+    async with World().open() as world:
+        world.fleet.failed("w")
+        assert world.reporter.has_any("m")
+        world.fleet.failed("v")
+        assert not world.reporter.has_any("m")
+        assert not world.reporter.has_any("another")
+
+
+@virtually
 async def test_without_reports_no_worker_is_well() -> None:
     """Its only gateway has ended: nothing more is granted after three seconds."""
     world = World()
