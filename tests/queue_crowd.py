@@ -101,6 +101,18 @@ def run_no_worker(machine: QueueParity) -> None:
     machine.teardown()
 
 
+def run_parked(machine: QueueParity) -> None:
+    """Where so many of its tenant wait, parked or not, it is not parked, and its place is free."""
+    machine.begin(0, _rooms(2, 2**40)[:1])
+    for number in (1, 2, 3):
+        machine.enter_one(GATEWAY, _wish(number, "a"), 9)
+    machine.step_with("park", "00001", 2)
+    machine.step_with("park", "00002", 1)
+    machine.both_show_the_same()
+    assert ({*machine.pool.waiting}, {*machine.pool.places}) == ({"00001"}, {"00003"})
+    machine.teardown()
+
+
 def run_crowded(machine: QueueParity, chance: random.Random, *, rounds: int) -> None:
     """All steps with many that wait."""
 

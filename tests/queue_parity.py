@@ -25,7 +25,7 @@ from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.redis import RedisClient
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.pool import Pool
-from gateway.domain.queue.tickets import Answer, Band
+from gateway.domain.queue.tickets import Band
 from gateway.serving.queue_ports import Run, Wish
 
 START_MS = 1_800_000_000_000
@@ -113,9 +113,12 @@ class QueueParity(RuleBasedStateMachine):
             assert [sent for sent in told if sent.gateway == each] == expected_messages
         self.pool.messages.clear()
 
-    def step_of(self, step: str, ticket_id: str) -> Callable[[RedisPoolQueue], Awaitable[Any]]:
-        """One of those that only need an id."""
-        return lambda queue: getattr(queue, step)(self.name, ticket_id)
+    def step_with(self, step: str, ticket_id: str, max_queued: int = 9) -> None:
+        """One of those that need an id and, of parking, how many may wait."""
+        more = {"max_queued": max_queued} if step == "park" else {}
+        expected = getattr(self.pool, step)(ticket_id, **more, now_ms=self.clock.now())
+        gateway = self.wishes[ticket_id][1]
+        self.both(gateway, lambda q: getattr(q, step)(self.name, ticket_id, **more), expected)
 
     def enter_one(self, gateway: str, wish: Wish, max_queued: int) -> None:
         now_ms = self.clock.now()
@@ -177,27 +180,25 @@ class QueueParity(RuleBasedStateMachine):
             self.both(gateway, lambda q: q.renew(self.name, ids), expected)
 
     @precondition(lambda self: self.wishes)
-    @rule(step=st.sampled_from(["take_up", "take_up", "began", "give_back", "park"]), pick=PICK)
-    def one_step(self, step: str, pick: int) -> None:
-        wish, gateway = self.picked(pick)
-        expected: Answer | bool = getattr(self.pool, step)(wish.id, now_ms=self.clock.now())
-        self.both(gateway, self.step_of(step, wish.id), expected)
+    @rule(
+        step=st.sampled_from(["take_up", "take_up", "began", "give_back", "park"]),
+        pick=PICK,
+        max_queued=st.sampled_from([0, 1, 3, 9]),
+    )
+    def one_step(self, step: str, pick: int, max_queued: int) -> None:
+        self.step_with(step, self.picked(pick)[0].id, max_queued)
 
     @precondition(lambda self: self.pool.places)
     @rule(step=st.sampled_from(["take_up", "began", "park"]))
     def all_places(self, step: str) -> None:
         for ticket_id in sorted(self.pool.places):
-            gateway = self.wishes[ticket_id][1]
-            expected = getattr(self.pool, step)(ticket_id, now_ms=self.clock.now())
-            self.both(gateway, self.step_of(step, ticket_id), expected)
+            self.step_with(step, ticket_id)
 
     @rule()
     def all_taken_back_give_back(self) -> None:
         for ticket_id, place in sorted(self.pool.places.items()):
             if place.state.name == "TAKEN_BACK":
-                gateway = self.wishes[ticket_id][1]
-                expected = self.pool.give_back(ticket_id, now_ms=self.clock.now())
-                self.both(gateway, self.step_of("give_back", ticket_id), expected)
+                self.step_with("give_back", ticket_id)
 
     @precondition(lambda self: self.wishes)
     @rule(pick=PICK, cost=st.sampled_from([None, 0, 1, 700, 5_000]), ms=st.sampled_from([0, 900]))

@@ -85,9 +85,10 @@ class RedisPoolQueue:
         """What was taken back is free; the request waits again."""
         return self._answer(await self._run("again", pool, [ticket_id, 0]))
 
-    async def park(self, pool: str, ticket_id: str) -> Answer:
-        """The place is free; the request waits for `unpark`."""
-        return self._answer(await self._run("again", pool, [ticket_id, 1]))
+    async def park(self, pool: str, ticket_id: str, *, max_queued: int) -> Answer:
+        """The place is free; the request waits for `unpark`, unless its tenant has so many others
+        waiting."""
+        return self._answer(await self._run("again", pool, [ticket_id, 1, max_queued]))
 
     async def unpark(self, pool: str, tenant: str) -> None:
         """The earliest of the tenant's parked requests waits for a place again."""

@@ -12,6 +12,7 @@ from queue_crowd import (
     run_last_looked_at,
     run_no_worker,
     run_not_lifted,
+    run_parked,
     run_promoted,
 )
 from queue_parity import QueueParity, parity_with, run_parity
@@ -55,10 +56,12 @@ def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -
     run_last_looked_at(machine())
 
 
-@pytest.mark.parametrize("run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker])
+@pytest.mark.parametrize(
+    "run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker, run_parked]
+)
 def test_lua_has_the_rules_that_show_seldom(
     machine: type[QueueParity], run: Callable[[QueueParity], None]
 ) -> None:
     """Nobody is lifted whose place was taken back; what lapsed was served; the promoted stay;
-    and nobody is taken in where no worker is well."""
+    nobody is taken in where no worker is well, nor parked where too many wait."""
     run(machine())

@@ -13,7 +13,7 @@ from queue_examples import ticket
 from queue_history import History
 
 from gateway.domain.queue.capacity import WorkerRoom
-from gateway.domain.queue.tickets import Band, Ticket
+from gateway.domain.queue.tickets import Band, Parked, QueueFull, Ticket
 
 PICK = st.integers(0, 1 << 16)
 WEIGHTS = {"a": 1, "b": 1, "c": 2, "d": 4}
@@ -123,11 +123,18 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.step("give_back", name, heard=name)
 
     @precondition(lambda self: self.history.known())
-    @rule(pick=PICK)
-    def park(self, pick: int) -> None:
+    @rule(pick=PICK, max_queued=st.sampled_from([0, 2, 100, 100]))
+    def park(self, pick: int, max_queued: int) -> None:
         """Its tenant has no room."""
         name = self.some_place(pick)
-        self.history.step("park", name, heard=name)
+        tenant, held = self.history.tickets[name].tenant, name in self.history.pool.places
+        answer = self.history.step("park", name, heard=name, max_queued=max_queued)
+        if isinstance(answer, QueueFull):
+            assert answer.waiting >= max_queued
+            assert name not in self.history.known()
+        elif held and isinstance(answer, Parked):
+            waiting = self.history.pool.waiting.values()
+            assert sum(each.ticket.tenant == tenant for each in waiting) <= max_queued
 
     @rule(tenant=st.sampled_from(sorted(WEIGHTS)))
     def unpark(self, tenant: str) -> None:

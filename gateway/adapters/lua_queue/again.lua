@@ -1,5 +1,6 @@
 -- A place is free and its request waits again. ARGV[4] the id; [5] 1 where it is parked for its
--- tenant's limits, 0 where it gives back what was taken back. Reply: an ANSWER.
+-- tenant's limits, 0 where it gives back what was taken back; [6] of one that is parked, how many of
+-- its tenant may wait. Reply: an ANSWER.
 reap()
 local id, is_parked = ARGV[4], ARGV[5] == '1'
 local place = load_ticket(id)
@@ -11,13 +12,19 @@ if place and (state == S_TAKEN_BACK or is_parked and state < S_BEGAN) then
   if not is_parked then
     ticket[K_TAKEN_BACK] = ticket[K_TAKEN_BACK] + 1
   end
-  local waits = ticket[K_DEADLINE] > now
+  local others = tenant_of(ticket[K_TENANT])[1]
+  local is_full = is_parked and others >= tonumber(ARGV[6])
+  local waits = ticket[K_DEADLINE] > now and not is_full
   if waits then
     wait(ticket, is_parked and PARKED_STATE or WAITING_STATE, true)
   end
   free(place, 0)
   if waits then
     keep(ticket)
+  end
+  if is_full then
+    dispatch()
+    return done({{2, others}})
   end
 end
 dispatch()

@@ -105,8 +105,7 @@ class Pool:
     def _refused(
         self, ticket: Ticket, queued: Queued, max_queued: int, now_ms: int
     ) -> QueueFull | TooLong | None:
-        of_tenant = (each.ticket.tenant == ticket.tenant for each in self.waiting.values())
-        if (others := sum(of_tenant) - 1) >= max_queued:
+        if (others := self._waiting_of(ticket.tenant) - 1) >= max_queued:
             return QueueFull(others)
         wait_ms = queued.wait_ms or 0
         if now_ms + wait_ms // TOO_LONG_BY >= ticket.deadline_ms:
@@ -176,12 +175,13 @@ class Pool:
 
     def give_back(self, ticket_id: str, *, now_ms: int) -> Answer:
         """A place that was taken back is free; its request waits again, unbilled."""
-        return self._again(ticket_id, {PlaceState.TAKEN_BACK}, is_parked=False, now_ms=now_ms)
+        return self._again(ticket_id, {PlaceState.TAKEN_BACK}, now_ms=now_ms)
 
-    def park(self, ticket_id: str, *, now_ms: int) -> Answer:
-        """Its tenant's limits have no room: the place is free, the request waits for `unpark`."""
+    def park(self, ticket_id: str, *, max_queued: int, now_ms: int) -> Answer:
+        """Its tenant's limits have no room: the place is free, the request waits for `unpark`;
+        where its tenant has `max_queued` others waiting nothing of it is held."""
         states = {PlaceState.GRANTED, PlaceState.HELD, PlaceState.TAKEN_BACK}
-        return self._again(ticket_id, states, is_parked=True, now_ms=now_ms)
+        return self._again(ticket_id, states, max_queued=max_queued, now_ms=now_ms)
 
     def unpark(self, tenant: str, *, now_ms: int) -> None:
         """The tenant's limits may have room: the earliest of its parked requests waits for a place
@@ -257,20 +257,33 @@ class Pool:
         self._dispatch(now_ms)
 
     def _again(
-        self, ticket_id: str, states: set[PlaceState], *, is_parked: bool, now_ms: int
+        self,
+        ticket_id: str,
+        states: set[PlaceState],
+        *,
+        max_queued: int | None = None,
+        now_ms: int,
     ) -> Answer:
+        """`max_queued`: it is parked, where its tenant has fewer waiting."""
         self._reap(now_ms)
         place = self.places.get(ticket_id)
         if place is None or place.state not in states:
             self._dispatch(now_ms)
             return self._renewed(ticket_id, now_ms)
         # First it waits, then its place is free: so its tenant was active all along.
+        is_parked = max_queued is not None
         ticket = place.ticket if is_parked else place.ticket.came_back()
-        if ticket.deadline_ms > now_ms:
+        others = self._waiting_of(ticket.tenant)
+        is_full = max_queued is not None and others >= max_queued
+        if ticket.deadline_ms > now_ms and not is_full:
             self._wait(ticket, now_ms, is_parked=is_parked)
         self._free(place, 0)
         self._dispatch(now_ms)
-        return self._renewed(ticket_id, now_ms)
+        return QueueFull(others) if is_full else self._renewed(ticket_id, now_ms)
+
+    def _waiting_of(self, tenant: str) -> int:
+        """Parked ones included."""
+        return sum(each.ticket.tenant == tenant for each in self.waiting.values())
 
     def _room(self, worker: str) -> WorkerRoom:
         """Of a worker that nobody has reported it is only known what it holds."""

@@ -103,7 +103,7 @@ class Queued:
 
 @dataclass(frozen=True)
 class QueueFull:
-    """The tenant has as many waiting as it may. Nothing is held."""
+    """The tenant has as many others waiting as it may, parked ones included. Nothing is held."""
 
     waiting: int
 

@@ -129,7 +129,7 @@ async def test_a_killed_gateways_tickets_are_gone_within_the_time_to_live(
     await killed.report(POOL, [room(2)], well_ms=WELL_MS)
     for name in ("a", "b", "c", "d"):
         await killed.enter(POOL, wish(name, "dead"), max_queued=5)
-    await killed.park(POOL, "b")
+    await killed.park(POOL, "b", max_queued=5)
     await lives.enter(POOL, wish("z", "alive"), max_queued=5)
     now_ms += TTL_MS - 1
     assert isinstance((await lives.renew(POOL, ["z"]))[0], Queued | Granted)
@@ -166,7 +166,7 @@ async def test_nothing_is_left_at_rest_and_every_key_has_its_time(
     for n in range(6):
         band = Band(n % 2)
         assert not isinstance(await queue.enter(POOL, wish(f"{n}", "t", band), max_queued=9), int)
-    assert await queue.park(POOL, "0") == Parked()
+    assert await queue.park(POOL, "0", max_queued=5) == Parked()
     for key in keys_of(POOL):
         assert STORED_MS - 60_000 < await plain.pttl(key) <= STORED_MS, key
     for n in range(6):

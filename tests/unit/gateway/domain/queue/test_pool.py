@@ -3,8 +3,10 @@
 import pytest
 from queue_examples import TTL_MS, batch, enter, granted, pool, ticket, worker
 
+from gateway.domain.queue.fairness import UNITS
 from gateway.domain.queue.pool import TAKE_UP_MS, Pool
 from gateway.domain.queue.tickets import (
+    Band,
     Granted,
     NoWorker,
     Parked,
@@ -149,9 +151,9 @@ def test_parked_it_waits_for_its_tenant_alone() -> None:
     """It is passed over until it is unparked: the earliest of its tenant."""
     queue = pool(worker(sequences=1))
     enter(queue, ticket("1", deadline_ms=20), ticket("2", deadline_ms=10))
-    assert queue.park("1", now_ms=0) == Parked()
+    assert queue.park("1", max_queued=9, now_ms=0) == Parked()
     queue.take_up("2", now_ms=0)
-    assert queue.park("2", now_ms=0) == Parked()
+    assert queue.park("2", max_queued=9, now_ms=0) == Parked()
     assert queue.places == {}
     queue.unpark("other", now_ms=1)
     assert queue.places == {}
@@ -159,6 +161,20 @@ def test_parked_it_waits_for_its_tenant_alone() -> None:
     assert set(queue.places) == {"2"}
     queue.tick(now_ms=20)
     assert queue.renew("1", now_ms=20) == Unknown()
+
+
+def test_where_so_many_wait_it_is_not_parked_but_gone() -> None:
+    """Whoever else of the tenant waits is counted, parked or not; its place is free for the next,
+    and its tenant not charged."""
+    queue = pool(worker(sequences=2))
+    enter(queue, ticket("1"), ticket("2"), ticket("3"), ticket("b1", "b"))
+    assert queue.park("1", max_queued=2, now_ms=0) == Parked()
+    assert set(queue.waiting) == {"1", "b1"}
+    assert queue.park("2", max_queued=1, now_ms=0) == QueueFull(1)
+    assert (set(queue.places), set(queue.waiting)) == ({"b1", "3"}, {"1"})
+    assert queue.lines[Band.INTERACTIVE].counters.active["a"] == 10 * UNITS
+    assert queue.renew("2", now_ms=0) == Unknown()
+    assert queue.park("1", max_queued=0, now_ms=0) == Parked()
 
 
 def test_a_store_that_forgot_takes_up_what_runs() -> None:
