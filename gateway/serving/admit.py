@@ -73,7 +73,14 @@ async def admit(
     scopes = RequestScopes(asking, needs, count, leases)
     wait = Wait(clock)
     try:
-        return await _admit(asking, scopes, leases, journal, places if is_served else None, wait)
+        return await _admit(
+            asking,
+            scopes,
+            leases=leases,
+            journal=journal,
+            places=places if is_served else None,
+            wait=wait,
+        )
     except WeirError as refused:
         if is_served:
             refused.headers = (*refused.headers, queue_header(wait.so_far_ms))
@@ -83,6 +90,7 @@ async def admit(
 async def _admit(
     asking: Asking,
     scopes: "RequestScopes",
+    *,
     leases: Leases,
     journal: UsageJournal,
     places: Places | None,
@@ -142,6 +150,7 @@ async def _placed(
     try:
         return await places.admit(soon, scopes, connection)
     except WorkersGone:
+        wait.was_in_vain()
         if asking.route.target() is None:
             raise
     except WaitTooLong:

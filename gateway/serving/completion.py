@@ -165,6 +165,7 @@ class Completions:
             leases=self._leases,
             journal=self._journal,
             places=self._places,
+            clock=self._clock,
         )
         live = LiveRequest(arrival.connection, self._clock.monotonic_us())
         running = Running(asking, held, live)

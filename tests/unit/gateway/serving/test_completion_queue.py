@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import engine_events as events
 import pytest
+from hosted_examples import a_provider
+from hosted_gateway import ALLOWED
 from memory_gateway import MemoryGateway, error_of, text_of, until
 from scripted_engine import Step
-from tenant_examples import a_key
+from tenant_examples import a_key, a_tenant
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Limits
@@ -142,18 +145,72 @@ async def test_batch_that_sends_keeps_its_place() -> None:
         assert (await interactive).status == 200
 
 
-async def test_the_wait_is_told_and_recorded() -> None:
+@FORMS
+async def test_the_wait_is_told_and_recorded(stream: bool) -> None:
     """`x-weir-queue-ms` and the row's `queue_ms` are the same number."""
     go_on = asyncio.Event()
     scripts = [[go_on, *events.answer(["a"])], events.answer(["b"])]
     async with one_place(*scripts) as gateway:
         first = asyncio.create_task(gateway.post())
         await until(lambda: len(gateway.engine.streams) == 1)
-        second = asyncio.create_task(gateway.post())
+        second = asyncio.create_task(gateway.post(stream=stream))
         await until(lambda: gateway.places.count == 2)
         gateway.clock.advance(250)
         go_on.set()
-        await first
+        assert (await first).headers[b"x-weir-queue-ms"] == b"0"
         client = await second
         assert client.headers[b"x-weir-queue-ms"] == b"250"
         assert [each.queue_ms for each in gateway.journal.records] == [0, 250]
+
+
+@FORMS
+async def test_who_is_refused_after_a_wait_is_told_how_long_it_was(stream: bool) -> None:
+    """At its deadline: 503, with the header of an answer."""
+    go_on = asyncio.Event()
+    async with one_place([go_on, *events.answer(["a"])]) as gateway:
+        first = asyncio.create_task(gateway.post())
+        await until(lambda: len(gateway.engine.streams) == 1)
+        client = gateway.a_client(stream=stream)
+        headers = {b"x-weir-max-wait-ms": b"50"}
+        second = asyncio.create_task(gateway.serve(client, headers=headers))
+        await until(lambda: gateway.places.count == 2)
+        gateway.clock.advance(250)
+        await second
+        assert (client.status, error_of(client)["code"]) == (503, "no_capacity")
+        assert client.headers[b"x-weir-queue-ms"] == b"250"
+        go_on.set()
+        await first
+
+
+async def test_a_refusal_that_no_wait_came_before_says_nothing_of_one() -> None:
+    """What is wrong with a request is told before it asks for a place."""
+    async with one_place() as gateway:
+        client = await gateway.post(max_tokens=10**6)
+        assert client.status == 400
+        assert b"x-weir-queue-ms" not in client.headers
+
+
+@FORMS
+async def test_who_goes_to_a_provider_is_told_how_long_it_waited_for_a_worker(
+    stream: bool,
+) -> None:
+    """And so says its row."""
+    go_on = asyncio.Event()
+    scripts = [[go_on, *events.answer(["a"])], events.answer(["h"])]
+    async with one_place(*scripts) as gateway:
+        gateway.directory.one_tenant = a_tenant(ALLOWED)
+        gateway.directory.all_providers = [a_provider()]
+        gateway.places.settings = replace(gateway.places.settings, hosted_after_ms=50)
+        first = asyncio.create_task(gateway.post())
+        await until(lambda: len(gateway.engine.streams) == 1)
+        second = asyncio.create_task(gateway.post(stream=stream))
+        await until(lambda: gateway.places.count == 2)
+        gateway.clock.advance(40)
+        client = await second
+        assert client.status == 200
+        assert client.headers[b"x-weir-queue-ms"] == b"40"
+        record = gateway.record
+        assert (record.provider, record.queue_ms) == ("hosted:acme-ai", 40)
+        assert gateway.journal.admissions[-1].queue_ms == 40
+        go_on.set()
+        await first
