@@ -15,6 +15,7 @@ from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
@@ -45,7 +46,7 @@ from gateway.serving.live import LiveRequests
 from gateway.serving.months import Months
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue.asked import QueueSettings
-from gateway.serving.queue.ceilings import StartingCeilings
+from gateway.serving.queue.ceilings import LearnedCeilings, rule_for
 from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
 from gateway.settings import Settings
@@ -114,6 +115,7 @@ class Gateway:
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
         self.queue: RedisPoolQueue
+        self.ceilings: LearnedCeilings
         self.places: Places
         self.reporter: Reporter
         self.journal: Journal
@@ -159,6 +161,7 @@ class Gateway:
             await self.births.open()
         await self.leases.release_lost([lost_lease(lost) for lost in self.journal.recovered.lost])
         await self.fleet.probe_all()
+        await self.ceilings.turn()
         await self.reporter.report()  # before it serves: else the first to come find no worker
         self.shipper.start()
         with contextlib.suppress(LedgerUnavailable):
@@ -168,6 +171,7 @@ class Gateway:
             self.presence.run(),
             self.places.run(),
             self.reporter.run(),
+            self.ceilings.run(),
             self.fleet.run(),
             self.live.run(),
             self.births.run(),
@@ -185,8 +189,13 @@ class Gateway:
             timeout_ms=settings.redis_timeout_ms,
             floor_permille=settings.queue_batch_floor_permille,
         )
+        store = RedisPoolCeilings(self.redis, timeout_ms=settings.redis_timeout_ms)
+        rule = rule_for(settings.queue_tpot_ms)
+        self.ceilings = LearnedCeilings(
+            self.queue, store, self.leases.watch, self.fleet, self.clock, rule=rule
+        )
         self.reporter = Reporter(
-            self.queue, self.leases.watch, self.fleet, StartingCeilings(), self.clock
+            self.queue, self.leases.watch, self.fleet, self.ceilings, self.clock
         )
         self.places = Places(
             self.queue,
@@ -287,7 +296,9 @@ def create_app(gateway: Gateway) -> Litestar:
         leases=gateway.leases,
         places=gateway.places,
         journal=gateway.journal,
-        upstream=Upstream(gateway.engine, gateway.fleet, gateway.clock, fallback),
+        upstream=Upstream(
+            gateway.engine, gateway.fleet, gateway.clock, fallback, gateway.ceilings.pace
+        ),
         live=gateway.live,
         clock=gateway.clock,
         policy=Policy(

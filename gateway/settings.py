@@ -47,6 +47,8 @@ class Settings:
     """Batch's share of what is sent to workers while interactive requests wait; 0: none."""
     queue_batch_wait_ms: int = 600_000
     """A batch request waits for a place for so long."""
+    queue_tpot_ms: int = 40
+    """The time per output token that ceilings are learned for; one value on every gateway."""
     queue_hosted_after_ms: int = 800
     """What may go to a hosted provider waits no longer for a worker."""
     directory_poll_ms: int = 250

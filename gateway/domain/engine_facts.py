@@ -53,6 +53,8 @@ class EngineFacts:
     input_bound_tokens: int | None = None
     """SGLang's `max_req_input_len`: a prompt must be shorter."""
     page_tokens: int | None = None
+    running_max: int | None = None
+    """Sequences that it runs at a time, over all its ranks."""
     simulated: bool | None = None
     """Whether its figures are a simulator's; only Weir's own engines say."""
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.hosted import HostedTarget
+from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.errors import HostedSendRefused, WorkerFailed, WorkerTimeout, WorkerUnreachable
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest, Patience, StreamWatch
 from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
+from gateway.serving.queue.pace import UNPACED, Pace, Paces, nobody_paces
 from gateway.telemetry import metrics
 from gateway.wire.chunk_id import chunk_id
 from gateway.wire.refusal import FULL, blames_grammar
@@ -29,6 +31,8 @@ class Upstream:
     fleet: Fleet
     clock: Clock
     hosted: HostedFallback
+    pace: Paces = nobody_paces
+    """Sees how fast streams come."""
 
 
 @dataclass
@@ -45,11 +49,13 @@ class Attempt:
     """Counts the attempts of the request."""
     max_tokens: int
     """What the engine is told."""
+    band: Band = Band.INTERACTIVE
     outcome: Outcome = Outcome.WORKER_FAILED
     refused_by_status: bool = False
     sent: bool = True
     works: bool | None = None
     """What it tells of the worker; None where nothing."""
+    pace: Pace = UNPACED
 
     async def events(self) -> AsyncIterator[tuple[bytes, Event]]:
         """Every event, noted in the choice. Raises WorkerFailed, WorkerTimeout, EngineRefused,
@@ -58,6 +64,7 @@ class Attempt:
         choice.begin_attempt(self.worker, clock.now_ms())
         watch = self._open()
         fleet.opened(self.worker.id)
+        self.pace = self.upstream.pace(self.worker, self.band)
         self.live.attach(watch)
         try:
             async for data, event in self._read(watch):
@@ -129,6 +136,8 @@ class Attempt:
         watch.saw(now_us)
         event = read_event(data)
         choice.note(event, now_us)
+        if event.has_content and now_us >= self.pace.due_us:
+            self.pace.token(now_us, None if choice.usage is None else choice.usage.output_tokens)
         watch.finished = choice.finished
         watch.complete = choice.finished and choice.usage_is_final
         if event.error is not None:
@@ -186,6 +195,8 @@ class Attempt:
 
     def _close(self) -> None:
         choice, target = self.choice, self.worker
+        now_us = self.upstream.clock.monotonic_us()
+        self.pace.end(choice.last_token_us, choice.output_tokens, now_us)
         if self.sent:
             choice.end_attempt(
                 self.outcome,

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from gateway.domain import routing
 from gateway.domain.hosted import PROVIDER_PREFIX, HostedTarget
+from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import Overloaded, WorkerFailed, WorkerTimeout, WorkerUnreachable
@@ -166,6 +167,7 @@ class ChoiceStreams:
             path=self._path,
             sequence=self._attempts,
             max_tokens=self._max_tokens,
+            band=Band.INTERACTIVE if self._place is None else self._place.band,
         ).events()
 
     def _following(

@@ -31,6 +31,7 @@ def read_server_info(body: bytes) -> EngineFacts:
         pool_tokens=_tokens(fields, "max_total_num_tokens"),
         input_bound_tokens=_tokens(fields, "max_req_input_len"),
         page_tokens=_tokens(fields, "page_size"),
+        running_max=_tokens(fields, "max_running_requests"),
         simulated=None if own_engine is None else own_engine == SIMULATED_ENGINE,
     )
 

@@ -6,7 +6,7 @@ of all is for a worker that interactive alone overloads: an interactive request 
 its TTFT for certain, and one that runs beside many misses its TPOT perhaps, so it is cut late.
 
 What is learned belongs to a worker and is shared by all gateways: each adds its `Samples` to one
-record; whoever finds it ripe decides, and begins an epoch with an empty record. Whoever decides
+`Record`; whoever finds it ripe decides, and begins an epoch with an empty record. Whoever decides
 second finds another epoch than it decided on, and changes nothing.
 """
 
@@ -16,6 +16,8 @@ from gateway.domain.queue.ceilings import KEPT_FREE, START, Ceilings, EngineFact
 from gateway.domain.queue.samples import Samples
 
 SHOWS_MS_MAX = 60_000
+AHEAD_MS_MAX = 120_000
+"""Nothing is decided to count from later than this: else the clock has stepped back."""
 FEW = 8
 """Samples, at least: of a worker that runs one at a time there are no more in a minute."""
 
@@ -45,6 +47,24 @@ class Learned:
     def batch_max(self) -> int:
         """Where batch stops now."""
         return self.alone if self.is_alone else self.batch
+
+
+@dataclass(frozen=True)
+class Record:
+    """What all gateways know of a worker, and what they saw of it since that was decided."""
+
+    learned: Learned
+    samples: Samples
+
+    def met(self, brought: "Record") -> "Record":
+        """Once a gateway has brought what it knows and what it saw. The later epoch counts; of one
+        epoch what was there first."""
+        learned = brought.learned if self.yields_to(brought) else self.learned
+        return Record(learned, Samples(learned.epoch).plus(self.samples).plus(brought.samples))
+
+    def yields_to(self, brought: "Record") -> bool:
+        """Whether a gateway that brings this has decided, or knows more than is remembered."""
+        return brought.learned.epoch > self.learned.epoch
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,10 @@ class LatencyRule:
         )  # fmt: skip
 
     def restarted(self, learned: Learned, *, now_ms: int) -> Learned:
-        """The worker began anew, as the same engine: what is known of it holds."""
+        """The worker began anew, as the same engine: what is known of it holds. Nothing changes
+        where somebody has just seen the same."""
+        if learned.since_ms > now_ms + self.warm_ms // 2:
+            return learned
         return replace(learned, epoch=learned.epoch + 1, since_ms=now_ms + self.warm_ms)
 
     def stretch(
@@ -138,6 +161,8 @@ class LatencyRule:
         """What is known after these samples; None where nothing is to be decided yet."""
         if samples.epoch != learned.epoch:
             return None
+        if learned.since_ms > now_ms + AHEAD_MS_MAX:
+            return replace(learned, epoch=learned.epoch + 1, since_ms=now_ms)
         is_alone = now_ms - samples.interactive_ms >= self.alone_after_ms
         if is_alone != learned.is_alone:
             return self._switched(learned, now_ms, is_alone=is_alone)
@@ -155,7 +180,7 @@ class LatencyRule:
         held = learned.alone if learned.is_alone or now_ms < learned.drains_ms else 0
         return Ceilings(
             facts.bounded(max(learned.sequences, self._above(max(held, learned.batch_max)))),
-            learned.batch_max,
+            facts.bounded(learned.batch_max),
             memory_ceiling(facts),
         )
 
@@ -202,6 +227,18 @@ class LatencyRule:
 
     def _above(self, batch: int) -> int:
         return batch * (1000 + self.free_permille) // 1000
+
+
+def direction(before: Learned, after: Learned) -> str:
+    """What a decision came to: `cut`, `grown` or `kept`; `alone` or `beside` where interactive has
+    gone or come."""
+    if before.is_alone != after.is_alone:
+        return "alone" if after.is_alone else "beside"
+    sizes = (before.batch_max, before.sequences), (after.batch_max, after.sequences)
+    if sizes[0] == sizes[1]:
+        return "kept"
+    is_less = any(then > now for then, now in zip(*sizes, strict=True))
+    return "cut" if is_less else "grown"
 
 
 def _less(size: int, kept_permille: int) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from gateway.domain.queue.tickets import Band
 from gateway.serving.queue.entry import Entry, State
 from gateway.serving.queue.keeping import Keeper
 from gateway.serving.queue.waiting import Waiting
@@ -26,6 +27,11 @@ class HeldPlace:
     def worker(self) -> str | None:
         """Where it is. None where the store was away: route as you like, and say `runs_on`."""
         return self.entry.worker
+
+    @property
+    def band(self) -> Band:
+        """Of its request."""
+        return self.entry.asked.band
 
     @property
     def queue_ms(self) -> int:

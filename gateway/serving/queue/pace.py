@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from gateway.domain.queue.tickets import Band
+from gateway.domain.tenant import Worker
+
 NEVER_US = 2**62
 Stretch = Callable[[int, int, int], None]
 """Told of a stretch: of the token that it began after and of its last one when they came
@@ -76,3 +79,10 @@ class StreamPace:
 
 
 UNPACED = Unpaced()
+Paces = Callable[[Worker, Band], Pace]
+"""Of a stream that is opened on a worker, for a request of this band."""
+
+
+def nobody_paces(worker: Worker, band: Band) -> Pace:
+    """Nothing is learned."""
+    return UNPACED

@@ -11,6 +11,7 @@ from scripted_engine import HANG, RecordingConnection, ScriptedEngine, Step
 from tenant_examples import a_key, a_tenant, a_worker
 
 from billing.domain.usage_record import Outcome
+from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import Worker
 from gateway.errors import Overloaded, WorkerFailed, WorkerUnreachable
 from gateway.serving.attempt import Upstream
@@ -39,6 +40,7 @@ class NoPlace:
 
     worker = None
     surrendered = False
+    band = Band.INTERACTIVE
 
     def on_taken_back(self, callback: object) -> None:
         """It never is."""

@@ -44,6 +44,7 @@ def test_the_captured_answer_is_understood() -> None:
         pool_tokens=8192,
         input_bound_tokens=2042,
         page_tokens=1,
+        running_max=16,
     )
     order = read(enable_priority_scheduling=True, schedule_low_priority_values_first=True)
     assert order.priority_order is PriorityOrder.LOWEST_FIRST
