@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from queue_shares import shares_of
 from virtual_time import LoopClock
 
 from gateway.domain.queue.capacity import WorkerRoom
@@ -283,4 +284,5 @@ def _use(queue: Pool, now_ms: int) -> PoolUse:
         parked=sum(each.is_parked for each in queue.waiting.values()),
         rooms=tuple(queue.rooms.values()),
         tenants_waiting=dict(tenants),
+        shares=shares_of(queue),
     )

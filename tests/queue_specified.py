@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import redis.asyncio
+from queue_shares import shares_of
 
 from gateway.adapters.pool_queue_messages import channel_of
 from gateway.adapters.pool_queue_records import message
@@ -78,6 +79,7 @@ def specified_use(pool: Pool, now_ms: int) -> PoolUse:
         parked=sum(waits.is_parked for waits in pool.waiting.values()),
         rooms=tuple(sorted(pool.rooms.values(), key=lambda room: room.id)),
         tenants_waiting=dict(Counter(waits.ticket.tenant for waits in pool.waiting.values())),
+        shares=shares_of(pool),
     )
 
 

@@ -6,6 +6,7 @@ from typing import cast
 
 import msgspec
 
+from gateway.adapters.pool_queue_shares import shares
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.tickets import (
     Answer,
@@ -95,6 +96,7 @@ def pool_use(reply: Sequence[object]) -> PoolUse:
         parked=parked,
         rooms=tuple(_room(worker) for worker in workers),
         tenants_waiting={tenant: count for tenant, count in waiting.items() if count},
+        shares=shares(tenants),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.standing import Shares
 from gateway.domain.queue.tickets import Answer, Band, Message
 
 
@@ -58,6 +59,7 @@ class PoolUse:
     rooms: tuple[WorkerRoom, ...]
     tenants_waiting: dict[str, int]
     """Requests that wait, parked ones included, of each tenant."""
+    shares: Shares
 
 
 class PoolQueue(Protocol):
