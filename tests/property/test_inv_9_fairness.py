@@ -65,9 +65,15 @@ class Backlogged:
 
     def run(self) -> None:
         """Ten minutes."""
+        before = [ticket(f"runs on {name}", "other", cost=0) for name in ("w1", "w2")]
+        for each, name in zip(before, ("w1", "w2"), strict=True):
+            self.queue.resume(each, name, began=True, now_ms=0)
+        self.queue.report_all([worker("w1", 1), worker("w2", 1)], now_ms=0)
         for tenant in sorted(WEIGHTS):
             for _ in range(8):
                 self.ask(tenant)
+        for each in before:
+            self.queue.leave(each.id, actual_cost=None, now_ms=0)
         self.queue.report_all([worker("w1", 4), worker("w2", 4)], now_ms=0)
         self.start(granted(self.queue))
         while self.ends and self.ends[0][0] < TEN_MINUTES_MS:
