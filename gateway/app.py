@@ -49,6 +49,8 @@ from gateway.serving.queue.asked import QueueSettings
 from gateway.serving.queue.ceilings import LearnedCeilings, rule_for
 from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
+from gateway.serving.queue_gauges import show_pools
+from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
 from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics
@@ -118,6 +120,7 @@ class Gateway:
         self.ceilings: LearnedCeilings
         self.places: Places
         self.reporter: Reporter
+        self.looks: PoolLooks
         self.journal: Journal
         self.shipper: Shipper
         self.presence: Presence
@@ -207,6 +210,7 @@ class Gateway:
                 hosted_after_ms=settings.queue_hosted_after_ms,
             ),
         )
+        self.looks = PoolLooks(self.queue, self.clock, is_open=lambda: self.leases.watch.is_open)
 
     def _start(self, loop: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(loop)
@@ -258,7 +262,7 @@ class Gateway:
         await self.shipping_postgres.dispose()
         await self.spend_postgres.dispose()
 
-    def refresh_gauges(self) -> None:
+    async def refresh_gauges(self) -> None:
         """Set the gauges that are read rather than counted."""
         condition = self.watch.condition()
         words = {*condition.unready, *condition.degraded}
@@ -272,6 +276,7 @@ class Gateway:
         admission_metrics.EXCESS.set(self.leases.excess)
         for view in self.fleet.views():
             metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
+        show_pools(await self.looks.look_at(model.id for model in self.directory.models()))
 
 
 def _log_end(task: asyncio.Task[None]) -> None:
@@ -319,6 +324,7 @@ def create_app(gateway: Gateway) -> Litestar:
                 clock=gateway.clock,
                 settings=gateway.settings,
                 months=gateway.months,
+                looks=gateway.looks,
             ),
             *health_handlers(gateway.watch.condition, gateway.refresh_gauges),
             admin_router(
@@ -331,6 +337,7 @@ def create_app(gateway: Gateway) -> Litestar:
                         gateway.watch,
                         fallback,
                         clock=gateway.clock,
+                        looks=gateway.looks,
                     )
                 ],
             ),

@@ -50,7 +50,11 @@ async def shown(gateway: MemoryGateway) -> dict[str, Any]:
     tenant, (key,) = gateway.directory.one_tenant, gateway.directory.keys
     assert tenant is not None
     view: Any = await limits_view(
-        Caller(tenant, key), gateway.ledger, now_ms=gateway.clock.now_ms(), months=gateway.months
+        Caller(tenant, key),
+        gateway.ledger,
+        now_ms=gateway.clock.now_ms(),
+        uses={},
+        months=gateway.months,
     )
     return dict(view["tenant"])
 

@@ -1,6 +1,6 @@
 """`/healthz`, `/readyz`, `/metrics`: does the process live, does it serve, what has it counted."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from litestar import Response, get
 from litestar.types import ControllerRouterHandler
@@ -12,7 +12,7 @@ from gateway.serving.condition import Condition
 
 
 def health_handlers(
-    condition: Callable[[], Condition], refresh_gauges: Callable[[], None]
+    condition: Callable[[], Condition], refresh_gauges: Callable[[], Awaitable[None]]
 ) -> list[ControllerRouterHandler]:
     """The three handlers. `condition` is what is degraded now."""
 
@@ -34,7 +34,7 @@ def health_handlers(
     @get("/metrics", opt=described(media_type="text/plain"))
     async def metrics() -> Response[bytes]:
         """Prometheus' text format."""
-        refresh_gauges()
+        await refresh_gauges()
         return Response(generate_latest(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return [healthz, readyz, metrics]

@@ -14,9 +14,18 @@ from gateway.http.openapi_answers import LiveAnswer
 from gateway.http.openapi_operations import described
 from gateway.serving.condition import Watch
 from gateway.serving.hosted import HostedFallback
-from gateway.serving.limits_view import Json, use_view
+from gateway.serving.limits_view import use_view
 from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, LedgerUnavailable
+from gateway.serving.queue_looks import PoolLooks
+from gateway.serving.queue_view import (
+    Json,
+    Uses,
+    pool_view,
+    queued_of,
+    room_view,
+    waiting_in,
+)
 
 TENANTS_SHOWN_MAX = 1_000
 LOOKED_AT_ONCE = 16
@@ -30,38 +39,43 @@ def live_handler(
     fallback: HostedFallback,
     *,
     clock: Clock,
+    looks: PoolLooks,
 ) -> ControllerRouterHandler:
     """The handler; mounted under `/admin/v1`, whose guard it gets."""
 
-    async def tenant_view(tenant: Tenant) -> Json | None:
+    async def tenant_view(tenant: Tenant, uses: Uses) -> Json | None:
         month = month_now(tenant, clock.now_ms())
         try:
             (use,) = await ledger.observe(tenant.id, [tenant_scope(tenant)], month.key)
         except LedgerUnavailable:
             return None
-        return {"id": tenant.id, **use_view(use, month), "sequences_queued": 0}
+        queued = queued_of(tenant.id, uses)
+        return {"id": tenant.id, **use_view(use, month), "sequences_queued": queued}
 
     @get("/live", opt=described(LiveAnswer))
     async def live() -> Json:
-        """Tenants that may hold something, pools, workers, and what is degraded: with `redis:` also
-        each tenant that could not be looked at."""
+        """Tenants that may hold something or wait, pools, workers, and what is degraded: with
+        `redis:` also each tenant, with `queue:` each model that could not be looked at."""
         try:
             active = await ledger.active_tenants(TENANTS_SHOWN_MAX)
         except LedgerUnavailable as error:
             raise StoreUnavailable("Redis cannot be reached") from error
-        known = [tenant for tenant in map(directory.tenant, active) if tenant is not None]
+        uses = await looks.look_at(model.id for model in directory.models())
+        names = dict.fromkeys([*active, *waiting_in(uses)])
+        known = [tenant for tenant in map(directory.tenant, names) if tenant is not None]
+        known = known[:TENANTS_SHOWN_MAX]
         views: list[Json | None] = []
         for start in range(0, len(known), LOOKED_AT_ONCE):
             batch = known[start : start + LOOKED_AT_ONCE]
-            views += await asyncio.gather(*(tenant_view(tenant) for tenant in batch))
+            views += await asyncio.gather(*(tenant_view(tenant, uses) for tenant in batch))
         unseen = [tenant.id for tenant, view in zip(known, views, strict=True) if view is None]
         if known and len(unseen) == len(known):
             raise StoreUnavailable("Redis cannot be reached")
         condition = watch.condition()
         return {
             "tenants": [view for view in views if view is not None],
-            "pools": [_pool_view(model.id) for model in directory.models()],
-            "workers": [_worker_view(view) for view in fleet.views()],
+            "pools": [{"model": model, **pool_view(use)} for model, use in uses.items()],
+            "workers": [_worker_view(view, uses) for view in fleet.views()],
             "hosted": [
                 {
                     "name": provider.name,
@@ -75,17 +89,17 @@ def live_handler(
                 *condition.unready,
                 *condition.degraded,
                 *(f"redis:{tenant_id}" for tenant_id in unseen),
+                *(f"queue:{model}" for model, use in uses.items() if use is None),
             ],
         }
 
     return live
 
 
-def _pool_view(model: str) -> Json:
-    return {"model": model, "queued_tokens": {"interactive": 0, "batch": 0}}
-
-
-def _worker_view(view: WorkerView) -> Json:
+def _worker_view(view: WorkerView, uses: Uses) -> Json:
+    use = uses.get(view.worker.model)
+    rooms = () if use is None else use.rooms
+    places = next((room_view(room) for room in rooms if room.id == view.worker.id), None)
     return {
         "id": view.worker.id,
         "model": view.worker.model,
@@ -102,4 +116,5 @@ def _worker_view(view: WorkerView) -> Json:
         "cache_report": view.engine.cache_report,
         "priority_order": view.engine.priority_order,
         "context_tokens": view.engine.context_tokens,
+        "places": places,
     }

@@ -176,10 +176,11 @@ class ScopeUseAnswer(_Answer):
 
 
 class LiveTenant(ScopeUseAnswer):
-    """A tenant that holds something."""
+    """A tenant that holds something or waits. `sequences_queued` are its requests that wait, those
+    for its own limits included; null where a model's queue could not be looked at."""
 
     id: str
-    sequences_queued: int
+    sequences_queued: int | None
 
 
 class QueuedTokens(_Answer):
@@ -189,15 +190,48 @@ class QueuedTokens(_Answer):
     batch: int
 
 
+class LiveClass(_Answer):
+    """What of one class waits for a place. Weighted tokens count in the order: output twice.
+    `predicted_wait_ms` is of a request behind all of them, null while nothing is known."""
+
+    requests: int
+    weighted_tokens: int
+    oldest_wait_ms: int | None
+    predicted_wait_ms: int | None
+
+
+class LiveQueue(_Answer):
+    """By class."""
+
+    interactive: LiveClass
+    batch: LiveClass
+
+
 class LivePool(_Answer):
-    """A model's queue."""
+    """A model's queue, over all gateways. `parked` wait for their own tenant's limits;
+    `sequences_running` have places on workers. All of it null where it could not be looked at."""
 
     model: str
-    queued_tokens: QueuedTokens
+    queued_tokens: QueuedTokens | None
+    queue: LiveQueue | None
+    parked: int | None
+    sequences_running: int | None
+
+
+class LivePlaces(_Answer):
+    """What places on a worker hold, of all gateways, and its ceilings; null is no ceiling. Batch is
+    sent up to `batch_max` sequences of any class, interactive up to `sequences_max`."""
+
+    sequences: int
+    sequences_max: int | None
+    batch_max: int | None
+    tokens: int
+    tokens_max: int | None
 
 
 class LiveWorker(_Answer):
-    """A worker as this gateway sees it; null is what the engine does not report."""
+    """A worker as this gateway sees it; null is what the engine does not report. `places` are the
+    queue's own account of it, null where it has none."""
 
     id: str
     model: str
@@ -214,6 +248,7 @@ class LiveWorker(_Answer):
     cache_report: bool | None
     priority_order: str | None
     context_tokens: int | None
+    places: LivePlaces | None
 
 
 class LiveHosted(_Answer):

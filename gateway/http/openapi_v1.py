@@ -121,7 +121,8 @@ class OwnUse(OwnScopeUse):
     """The tenant's or the key's limits and use now."""
 
     max_queued: int
-    sequences_queued: int
+    sequences_queued: int | None
+    """Requests that wait; null where that is not known: of a key nobody counts it."""
 
 
 class ModelUse(msgspec.Struct):
@@ -131,11 +132,39 @@ class ModelUse(msgspec.Struct):
     key: OwnScopeUse
 
 
-class QueuePlace(msgspec.Struct):
-    """What waits, and where in the queue."""
+class NextInQueue(msgspec.Struct):
+    """What a request of the tenant would meet that came now: its own that go before it, the
+    weighted tokens of all that do (output counts twice), and the wait that is predicted from them;
+    null where nothing is known, or no worker is there."""
+
+    own_ahead: int
+    tokens_ahead: int
+    wait_ms: int | None
+
+
+class ClassQueue(msgspec.Struct):
+    """The tenant's requests of one class that wait for a place, and the weighted tokens that go
+    before the first of them, null where none waits."""
 
     queued: int
-    place: int | None
+    tokens_ahead: int | None
+    next: NextInQueue
+
+
+class ModelQueue(msgspec.Struct):
+    """The tenant in a model's queue. `parked` are its requests that wait for its own limits."""
+
+    parked: int
+    interactive: ClassQueue
+    batch: ClassQueue
+
+
+class OwnQueue(msgspec.Struct):
+    """What of the tenant's waits, in all and in each model that the key may use; null where the
+    queue cannot be read at the moment."""
+
+    queued: int | None
+    models: dict[str, ModelQueue | None]
 
 
 class LimitsAnswer(msgspec.Struct):
@@ -145,4 +174,4 @@ class LimitsAnswer(msgspec.Struct):
     tenant: OwnUse
     key: OwnUse
     models: dict[str, ModelUse]
-    queue: QueuePlace
+    queue: OwnQueue

@@ -28,6 +28,7 @@ from gateway.serving.authenticate import Caller, authenticate, usable_models
 from gateway.serving.completion import Completions
 from gateway.serving.limits_view import limits_view
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, MonthRebuild
+from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
 from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
@@ -123,6 +124,7 @@ def v1_handlers(
     ledger: Ledger,
     clock: Clock,
     settings: Settings,
+    looks: PoolLooks,
     months: MonthRebuild | None = None,
 ) -> list[ControllerRouterHandler]:
     """All handlers below `/v1`."""
@@ -145,10 +147,12 @@ def v1_handlers(
 
     @get("/v1/limits", after_request=_with_id, opt=described(LimitsAnswer))
     async def get_limits(request: Request[Any, Any, Any]) -> dict[str, object]:
-        """Limits and use now: of the tenant, the key, and each model that either narrows. `null` is
-        no limit; of the month's money also what is not known at the moment."""
+        """Limits and use now: of the tenant, the key, and each model that either narrows; and how
+        the tenant stands in the queue of each model that the key may use. `null` is no limit; of
+        the month's money and of queues what is not known at the moment."""
         caller = caller_of(request)
-        return await limits_view(caller, ledger, now_ms=clock.now_ms(), months=months)
+        uses = await looks.look_at(model.id for model in usable_models(caller, directory))
+        return await limits_view(caller, ledger, now_ms=clock.now_ms(), uses=uses, months=months)
 
     return [
         completion_handler("/v1/chat/completions", "chat", completions, clock, settings),

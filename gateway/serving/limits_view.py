@@ -12,8 +12,8 @@ from gateway.serving.authenticate import Caller
 from gateway.serving.limit_headers import committed_pico
 from gateway.serving.month_now import MonthNow, month_now
 from gateway.serving.ports import Ledger, LedgerUnavailable, MonthRebuild
+from gateway.serving.queue_view import Json, Uses, own_queue, queued_of
 
-Json = dict[str, object]
 REBUILD_S = 1.0
 """Who looks waits so long for a month's spend that the store does not know."""
 
@@ -84,9 +84,15 @@ async def observed(
 
 
 async def limits_view(
-    caller: Caller, ledger: Ledger, *, now_ms: int, months: MonthRebuild | None = None
+    caller: Caller,
+    ledger: Ledger,
+    *,
+    now_ms: int,
+    uses: Uses,
+    months: MonthRebuild | None = None,
 ) -> Json:
-    """The body of `GET /v1/limits`: tenant, key, and each model that is narrowed.
+    """The body of `GET /v1/limits`: tenant, key, each model that is narrowed, and the queues of
+    those that the key may use, `uses`. The queues know requests of tenants, not of keys.
 
     Raises Overloaded(admission_unavailable) where the store cannot be reached.
     """
@@ -97,25 +103,26 @@ async def limits_view(
     for name in names:
         scopes += scopes_of(caller.tenant, caller.key, name)[2:]
     try:
-        uses = await observed(ledger, caller.tenant.id, scopes, month, months)
+        scoped = await observed(ledger, caller.tenant.id, scopes, month, months)
     except LedgerUnavailable as error:
         raise Overloaded(
             "limits cannot be read at the moment", code="admission_unavailable"
         ) from error
+    queued = queued_of(caller.tenant.id, uses)
     return {
         "object": "limits",
-        "tenant": {**_own_view(tenant, uses[0], month), **_queue_view(tenant.max_queued)},
-        "key": {**_own_view(key, uses[1], month), **_queue_view(key.max_queued)},
+        "tenant": {**_own_view(tenant, scoped[0], month), **_queue_view(tenant, queued)},
+        "key": {**_own_view(key, scoped[1], month), **_queue_view(key, None)},
         "models": {
             name: {
-                "tenant": _own_view(tenant.models.get(name, none), uses[2 * i + 2], month),
-                "key": _own_view(key.models.get(name, none), uses[2 * i + 3], month),
+                "tenant": _own_view(tenant.models.get(name, none), scoped[2 * i + 2], month),
+                "key": _own_view(key.models.get(name, none), scoped[2 * i + 3], month),
             }
             for i, name in enumerate(names)
         },
-        "queue": {"queued": 0, "place": None},
+        "queue": own_queue(caller.tenant.id, tenant.weight, uses, now_ms=now_ms),
     }
 
 
-def _queue_view(max_queued: int) -> Json:
-    return {"max_queued": max_queued, "sequences_queued": 0}
+def _queue_view(limits: Limits, queued: int | None) -> Json:
+    return {"max_queued": limits.max_queued, "sequences_queued": queued}

@@ -3,13 +3,18 @@
 import inspect
 from typing import Any
 
+import msgspec
 import pytest
 from memory_gateway import MemoryGateway
 from tenant_examples import a_tenant
 
+from gateway.domain.queue.tickets import Band
 from gateway.errors import StoreUnavailable
 from gateway.http.live import live_handler
+from gateway.http.openapi_answers import LiveAnswer
 from gateway.serving.condition import Watch
+from gateway.serving.queue_looks import PoolLooks
+from gateway.serving.queue_ports import Wish
 
 TENANTS = [f"t{n}" for n in range(40)]
 
@@ -18,7 +23,7 @@ class Live:
     """The view over a gateway in memory."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        gateway = MemoryGateway()
+        self.gateway = gateway = MemoryGateway()
         tenants = {name: a_tenant(id=name) for name in TENANTS}
         monkeypatch.setattr(gateway.directory, "tenant", tenants.get)
         self.ledger = gateway.ledger
@@ -35,12 +40,20 @@ class Live:
         self.handler: Any = live_handler(
             gateway.directory, self.ledger, gateway.fleet, watch, gateway.hosted,
             clock=gateway.clock,
+            looks=PoolLooks(
+                gateway.queues.gateway("other"), gateway.clock,
+                is_open=lambda: gateway.leases.watch.is_open,
+            ),
         )  # fmt: skip
+
+    async def view(self) -> Any:
+        """The whole."""
+        found = self.handler.fn()
+        return await found if inspect.isawaitable(found) else found
 
     async def seen(self) -> tuple[list[str], list[str]]:
         """Tenants, and what is degraded."""
-        found = self.handler.fn()
-        view = await found if inspect.isawaitable(found) else found
+        view = await self.view()
         return [tenant["id"] for tenant in view["tenants"]], view["degraded"]
 
 
@@ -70,3 +83,54 @@ async def test_where_nothing_is_seen_it_says_so(
     live.ledger.shard_away = set(TENANTS)
     with pytest.raises(StoreUnavailable):
         await live.seen()
+
+
+async def test_who_only_waits_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what waits and runs in each pool and on each worker, and the document's fields."""
+    live = Live(monkeypatch)
+    live.ledger.marked = ["t1"]
+    queues = live.gateway.queues
+    queues.room("w0", 1, batch=1)
+    queue = queues.gateway("one")
+    for name, tenant, band in (
+        ("r1", "t1", Band.INTERACTIVE), ("r2", "t2", Band.INTERACTIVE), ("r3", "t2", Band.BATCH)
+    ):  # fmt: skip
+        wish = Wish(name, tenant, band, 1, 70, 100, 1, 10_000, 9_000)
+        await queue.enter("m", wish, max_queued=9)
+    view = await live.view()
+    assert [(each["id"], each["sequences_queued"]) for each in view["tenants"]] == [
+        ("t1", 0),
+        ("t2", 2),
+    ]
+    (pool,) = view["pools"]
+    waits = {
+        "requests": 1, "weighted_tokens": 100, "oldest_wait_ms": 0, "predicted_wait_ms": None
+    }  # fmt: skip
+    assert pool == {
+        "model": "m",
+        "queued_tokens": {"interactive": 70, "batch": 70},
+        "queue": {"interactive": waits, "batch": waits},
+        "parked": 0,
+        "sequences_running": 1,
+    }
+    (worker,) = view["workers"]
+    assert worker["places"] == {
+        "sequences": 1, "sequences_max": 1, "batch_max": 1, "tokens": 70, "tokens_max": 10**9
+    }  # fmt: skip
+    assert msgspec.convert(view, LiveAnswer)
+    assert view["degraded"] == []
+
+
+async def test_a_queue_that_is_not_seen_is_no_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is `null`, and named; what else is known is shown."""
+    live = Live(monkeypatch)
+    live.gateway.queues.away = True
+    view = await live.view()
+    assert view["pools"] == [
+        dict.fromkeys(("model", "queued_tokens", "queue", "parked", "sequences_running"))
+        | {"model": "m"}
+    ]
+    assert view["degraded"] == ["queue:m"]
+    assert {each["sequences_queued"] for each in view["tenants"]} == {None}
+    assert view["workers"][0]["places"] is None
+    assert msgspec.convert(view, LiveAnswer)

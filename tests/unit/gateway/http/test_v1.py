@@ -10,6 +10,7 @@ from tenant_examples import SECRET, a_worker
 
 from gateway.domain.engine_facts import EngineFacts
 from gateway.http.v1 import is_openais, v1_handlers
+from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
 
 
@@ -52,6 +53,7 @@ async def test_a_model_says_whether_figures_of_it_are_simulated(
         ledger=memory.ledger,
         clock=memory.clock,
         settings=settings,
+        looks=PoolLooks(memory.queues.gateway("g"), memory.clock, is_open=lambda: True),
     )
     async with AsyncTestClient(Litestar(handlers)) as client:
         answer = await client.get("/v1/models", headers={"authorization": f"Bearer {SECRET}"})

@@ -31,10 +31,9 @@ async def test_limits_and_use_of_every_scope() -> None:
     ledger = MemoryLedger(StandingClock())
     scopes = scopes_of(CALLER.tenant, CALLER.key, "m")
     await ledger.acquire("acme", "key-1", "m", Demand("r", 2, 40, 40), scopes)
-    view = await limits_view(CALLER, ledger, now_ms=START_MS)
+    view = await limits_view(CALLER, ledger, now_ms=START_MS, uses={})
     used = {"sequences_running": 2, "tokens_last_minute": 40, "requests_last_minute": 1,
             "reset_ms": 61_000 - START_MS % 1000}  # fmt: skip
-    queue = {"sequences_queued": 0}
     money = dict.fromkeys(MONEY) | {"currency": "USD"}
 
     def alone(prompt: int | None = None, output: int | None = None) -> dict[str, int | None]:
@@ -42,10 +41,10 @@ async def test_limits_and_use_of_every_scope() -> None:
 
     assert view == {
         "object": "limits",
-        "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **money, **queue,
-                   "max_queued": 3, **alone(900)},
-        "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **money, **queue,
-                "max_queued": 64, **alone(output=70)},
+        "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **money,
+                   "max_queued": 3, "sequences_queued": 0, **alone(900)},
+        "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **money,
+                "max_queued": 64, "sequences_queued": None, **alone(output=70)},
         "models": {
             "m": {
                 "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **money,
@@ -54,13 +53,13 @@ async def test_limits_and_use_of_every_scope() -> None:
                         **alone(80)},
             }
         },
-        "queue": {"queued": 0, "place": None},
+        "queue": {"queued": 0, "models": {}},
     }  # fmt: skip
 
 
 async def test_the_document_has_what_is_answered() -> None:
     """Every field, and no other."""
-    view: Any = await limits_view(CALLER, MemoryLedger(StandingClock()), now_ms=START_MS)
+    view: Any = await limits_view(CALLER, MemoryLedger(StandingClock()), now_ms=START_MS, uses={})
     assert {*view} == {*LimitsAnswer.__struct_fields__}
     assert {*view["tenant"]} == {*view["key"]} == {*OwnUse.__struct_fields__}
     assert {*view["models"]["m"]["key"]} == {*OwnScopeUse.__struct_fields__}
@@ -69,8 +68,8 @@ async def test_the_document_has_what_is_answered() -> None:
 async def test_looking_consumes_nothing() -> None:
     """INV-4: any number of looks."""
     ledger = MemoryLedger(StandingClock())
-    assert await limits_view(CALLER, ledger, now_ms=START_MS) == await limits_view(
-        CALLER, ledger, now_ms=START_MS
+    assert await limits_view(CALLER, ledger, now_ms=START_MS, uses={}) == await limits_view(
+        CALLER, ledger, now_ms=START_MS, uses={}
     )
     assert ledger.states["acme"].leases == {}
 
@@ -80,5 +79,14 @@ async def test_a_store_that_is_away_is_no_zero() -> None:
     ledger = MemoryLedger(StandingClock())
     ledger.away = True
     with pytest.raises(Overloaded) as caught:
-        await limits_view(CALLER, ledger, now_ms=START_MS)
+        await limits_view(CALLER, ledger, now_ms=START_MS, uses={})
     assert caught.value.code == "admission_unavailable"
+
+
+async def test_a_queue_that_is_not_seen_leaves_the_rest() -> None:
+    """Limits are told; of what waits that it is not known."""
+    ledger = MemoryLedger(StandingClock())
+    view: Any = await limits_view(CALLER, ledger, now_ms=START_MS, uses={"m": None})
+    assert view["tenant"]["max_sequences"] == 8
+    assert view["tenant"]["sequences_queued"] is None
+    assert view["queue"] == {"queued": None, "models": {"m": None}}
