@@ -21,6 +21,7 @@ from waiting_rooms import StoresWorkers
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.adapters.body_reader import BodyReader
+from gateway.domain import routing
 from gateway.domain.admission import Settled
 from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
@@ -32,6 +33,17 @@ from gateway.wire.bodies import Endpoint
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
 DEADLINE_S = 5.0
+
+
+class FleetsWorkers(StoresWorkers):
+    """As the fleet is, where the store has been told of them."""
+
+    def __init__(self, store: MemoryStore, fleet: MemoryFleet) -> None:
+        super().__init__(store)
+        self._fleet = fleet
+
+    def has_any(self, pool: str) -> bool:
+        return bool(routing.eligible(self._fleet.views(pool)))
 
 
 class MemoryGateway:
@@ -52,7 +64,10 @@ class MemoryGateway:
         for number in range(workers):
             self.queues.room(f"w{number}", 10**6)
         self.places = Places(
-            self.queues.gateway("g"), self.leases.watch, self.clock, StoresWorkers(self.queues)
+            self.queues.gateway("g"),
+            self.leases.watch,
+            self.clock,
+            FleetsWorkers(self.queues, self.fleet),
         )
         self.live = LiveRequests(
             self.clock,

@@ -61,8 +61,8 @@ async def admit(
     places: Places,
     clock: Clock,
 ) -> Admission:
-    """Hold a place, lease and reservation, and have it in the journal. `is_served`: the fleet has a
-    worker for it; otherwise it waits for no place.
+    """Hold a place, lease and reservation, and have it in the journal. `is_served`: the
+    fleet has a worker for it; otherwise a hosted provider has, and it waits for no place.
 
     Raises what `Places.admit`, `Leases.acquire` and `count` raise, Unpriced,
     Overloaded(metering_unavailable) where usage cannot be recorded, ClientGone where the client
@@ -71,7 +71,7 @@ async def admit(
     if journal.failing:
         raise Overloaded("usage cannot be recorded", code="metering_unavailable")
     scopes = RequestScopes(asking, needs, count, leases)
-    wait = Wait(clock)
+    wait = Wait(clock, asking.waited_ms)
     try:
         return await _admit(
             asking,
@@ -83,7 +83,7 @@ async def admit(
         )
     except WeirError as refused:
         if is_served:
-            refused.headers = (*refused.headers, queue_header(wait.so_far_ms))
+            raise wait.told_to(refused) from None
         raise
 
 
@@ -117,18 +117,23 @@ async def _admit(
 
 
 class Wait:
-    """How long a request has waited for a place."""
+    """How long a request has waited for a place, `waited_ms` of it for any worker at all."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, waited_ms: int = 0) -> None:
         self._clock = clock
-        self._since_us = clock.monotonic_us()
-        self.in_vain_ms = 0
+        self._since_us = clock.monotonic_us() - waited_ms * 1000
+        self.in_vain_ms = waited_ms
         """For a place that it did not get."""
 
     @property
     def so_far_ms(self) -> int:
         """In all."""
         return (self._clock.monotonic_us() - self._since_us) // 1000
+
+    def told_to(self, refused: WeirError) -> WeirError:
+        """The refusal, with how long was waited for it."""
+        refused.headers = (*refused.headers, queue_header(self.so_far_ms))
+        return refused
 
     def was_in_vain(self) -> None:
         """It had no place until now."""

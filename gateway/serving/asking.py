@@ -19,6 +19,8 @@ class Asking:
     request: CompletionRequest
     model: Model
     route: HostedRoute
+    waited_ms: int = 0
+    """For a worker to be there at all."""
 
     @property
     def spending(self) -> Spending:

@@ -17,8 +17,8 @@ from billing.domain.usage_record import Outcome
 from gateway.domain import routing
 from gateway.domain.request_id import request_id
 from gateway.domain.worker import WorkerView
-from gateway.errors import Overloaded, WeirError
-from gateway.serving.admit import admit
+from gateway.errors import WeirError
+from gateway.serving.admit import Wait, admit
 from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_error
 from gateway.serving.arrival import Arrival
 from gateway.serving.asking import Asking
@@ -51,6 +51,7 @@ from gateway.serving.upstream_body import PATHS
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
+from gateway.wire.request import CompletionRequest
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ class Completions:
             asking,
             needs,
             count=lambda: self._estimate(asking, exactly=True),
-            is_served=bool(self._workers(asking.model.id)),
+            is_served=self._is_served(asking.model.id) or asking.route.target() is None,
             leases=self._leases,
             journal=self._journal,
             places=self._places,
@@ -186,8 +187,8 @@ class Completions:
                 self._live.remove(live)
 
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
-        """The request, once it is known that somebody may serve it. Raises Overloaded(no_worker),
-        Unpriced, and what reading it and its model raise."""
+        """The request, once somebody is there who may serve it: no worker can be waited for. Raises
+        what `Places.until_worker` does, Unpriced, and what reading it and its model raise."""
         body = await arrival.connection.body()
         request = await self._reader.read(
             arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
@@ -195,9 +196,24 @@ class Completions:
         model = usable_model(caller, request.model, self._directory)
         spending = spending_of(caller, model.id, self._directory, at_ms=arrival.at_ms)
         route = HostedRoute(self._upstream.hosted, caller, request, spending)
-        if not self._workers(model.id) and route.target() is None:
-            raise Overloaded(f"no worker of {model.id} is ready", code="no_worker")
-        return Asking(arrival, caller, request, model, route)
+        waited_ms = 0
+        if not self._is_served(model.id) and route.target() is None:
+            waited_ms = await self._until_worker(arrival, caller, request)
+        return Asking(arrival, caller, request, model, route, waited_ms)
+
+    async def _until_worker(
+        self, arrival: Arrival, caller: Caller, request: CompletionRequest
+    ) -> int:
+        wait = Wait(self._clock)
+        try:
+            return await self._places.until_worker(
+                caller, request, arrival.headers, arrival.connection
+            )
+        except WeirError as refused:
+            raise wait.told_to(refused) from None
+
+    def _is_served(self, model: str) -> bool:
+        return bool(self._workers(model))
 
     async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
         return await self._estimator.estimate(

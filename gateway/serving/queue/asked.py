@@ -8,8 +8,9 @@ from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import RequestClass
 from gateway.errors import InvalidRequest
 from gateway.serving.asking import Asking
-from gateway.serving.authenticate import request_class
+from gateway.serving.authenticate import Caller, request_class
 from gateway.serving.estimate import Estimate
+from gateway.wire.request import CompletionRequest
 
 MAX_WAIT_HEADER = b"x-weir-max-wait-ms"
 _DIGITS_MAX = 15
@@ -60,26 +61,47 @@ class PlaceAsked:
     promote_after_ms: int
 
 
-def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> PlaceAsked:
-    """What an estimated request asks. Where tenant and key both limit, the narrower holds.
+@dataclass(frozen=True)
+class Patience:
+    """Whether and how long a request waits."""
 
-    Raises InvalidRequest where `x-weir-max-wait-ms` is no number.
-    """
-    caller, request = asking.caller, asking.request
+    band: Band
+    wait_ms: int
+    max_queued: int
+    """0: it does not wait."""
+
+
+def patience(
+    caller: Caller, request: CompletionRequest, headers: Mapping[bytes, bytes], batch_wait_ms: int
+) -> Patience:
+    """Of a request, by its class, its limits and `x-weir-max-wait-ms`. Where tenant and key both
+    limit, the narrower holds. Raises InvalidRequest where the header is no number."""
     asked = request_class(caller, asked_batch=request.asked_batch)
     is_batch = asked is RequestClass.BATCH
     limits = (caller.tenant.limits, caller.key.limits)
-    wait_ms = settings.batch_wait_ms if is_batch else min(each.max_wait_ms for each in limits)
-    shorter_ms = max_wait_ms(asking.arrival.headers)
+    wait_ms = batch_wait_ms if is_batch else min(each.max_wait_ms for each in limits)
+    shorter_ms = max_wait_ms(headers)
     if shorter_ms is not None:
         wait_ms = min(wait_ms, shorter_ms)
+    return Patience(
+        band=Band.BATCH if is_batch else Band.INTERACTIVE,
+        wait_ms=wait_ms,
+        max_queued=min(each.max_queued for each in limits),
+    )
+
+
+def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> PlaceAsked:
+    """What an estimated request asks. Raises InvalidRequest as `patience` does."""
+    caller = asking.caller
+    waits = patience(caller, asking.request, asking.arrival.headers, settings.batch_wait_ms)
+    promote_after_ms = waits.wait_ms * settings.promote_permille // 1000
     return PlaceAsked(
         id=asking.arrival.request_id.hex,
         pool=asking.model.id,
         tenant=caller.tenant.id,
         key=caller.key.id,
-        band=Band.BATCH if is_batch else Band.INTERACTIVE,
-        sequences=request.sequences,
+        band=waits.band,
+        sequences=asking.request.sequences,
         need_tokens=needs.likely_prompt_tokens + needs.output_tokens,
         cost=max(
             1,
@@ -88,9 +110,9 @@ def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> Pla
             ),
         ),
         weight=caller.tenant.limits.weight,
-        max_queued=min(each.max_queued for each in limits),
-        wait_ms=wait_ms,
-        promote_after_ms=wait_ms * settings.promote_permille // 1000,
+        max_queued=waits.max_queued,
+        wait_ms=max(0, waits.wait_ms - asking.waited_ms),
+        promote_after_ms=max(0, promote_after_ms - asking.waited_ms),
     )
 
 

@@ -14,12 +14,16 @@ nothing behind.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import TypeVar
 
+from gateway.domain.queue.tickets import Band
 from gateway.errors import LimitReached
+from gateway.serving.authenticate import Caller
 from gateway.serving.ports import ClientConnection, ClientGone, Clock
 from gateway.serving.queue import refusals
-from gateway.serving.queue.asked import PlaceAsked, QueueSettings
+from gateway.serving.queue.absence import Absence
+from gateway.serving.queue.asked import PlaceAsked, QueueSettings, patience
 from gateway.serving.queue.book import Book
 from gateway.serving.queue.entry import Entry
 from gateway.serving.queue.held import HeldPlace
@@ -32,6 +36,7 @@ from gateway.serving.queue.store import QueueStore, Watch
 from gateway.serving.queue.waiting import Waiting
 from gateway.serving.queue_ports import PoolQueue
 from gateway.telemetry import queue as metrics
+from gateway.wire.request import CompletionRequest
 
 Admitted = TypeVar("Admitted")
 
@@ -57,6 +62,7 @@ class Places:
         )
         self._keeper = Keeper(self._waiting, clock, self.settings)
         self._lots = Lots(self._store, clock, self.settings)
+        self._absence = Absence(workers.has_any, clock)
         self._stopping = False
 
     @property
@@ -76,6 +82,24 @@ class Places:
             forever("what a gateway is told of its tickets", self._keeper.listen),
             forever("a look at limits", self._lots.run),
         )
+
+    async def until_worker(
+        self,
+        caller: Caller,
+        request: CompletionRequest,
+        headers: Mapping[bytes, bytes],
+        connection: ClientConnection,
+    ) -> int:
+        """Return once a worker of the request's model is there, with the ms that this took. Raises
+        what `Absence.until_worker` and `patience` do."""
+        waits = patience(caller, request, headers, self.settings.batch_wait_ms)
+        try:
+            return await self._absence.until_worker(
+                request.model, caller.tenant.id, waits, connection
+            )
+        except BaseException as error:
+            _count(error, waits.band)
+            raise
 
     async def place(
         self, asked: PlaceAsked, connection: ClientConnection | None = None
@@ -145,6 +169,7 @@ class Places:
         """The gateway goes down: whoever waits is told so, now or on asking; who has a place keeps
         it."""
         self._stopping = True
+        self._absence.stop_all()
         self._book.stop_all(refusals.shutting_down)
 
     async def until_told(self) -> None:
@@ -175,10 +200,13 @@ class Places:
 
     def _gave_up(self, entry: Entry, error: BaseException) -> None:
         self._waiting.depart(entry, None)
-        reason = refusals.reason_of(error)
-        if reason is not None:
-            label = entry.asked.band.name.lower()
-            metrics.REFUSALS.labels(request_class=label, reason=reason).inc()
+        _count(error, entry.asked.band)
+
+
+def _count(error: BaseException, band: Band) -> None:
+    reason = refusals.reason_of(error)
+    if reason is not None:
+        metrics.REFUSALS.labels(request_class=band.name.lower(), reason=reason).inc()
 
 
 def _in_time(entry: Entry, refused: LimitReached) -> bool:

@@ -214,3 +214,40 @@ async def test_who_goes_to_a_provider_is_told_how_long_it_waited_for_a_worker(
         assert gateway.journal.admissions[-1].queue_ms == 40
         go_on.set()
         await first
+
+
+async def test_without_a_worker_it_waits_for_one() -> None:
+    """DESIGN 10: all workers are gone, nobody else may serve: it waits to its deadline."""
+    async with one_place(events.answer(["a"])) as gateway:
+        gateway.fleet.unhealthy = {"w0"}
+        asking = asyncio.create_task(gateway.post())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (asking.done(), gateway.journal.admissions) == (False, [])
+        gateway.clock.advance(1_500)
+        gateway.fleet.unhealthy = set()
+        answered = await asking
+        assert answered.status == 200
+        assert int(answered.headers[b"x-weir-queue-ms"]) == 1_500
+        assert gateway.record.queue_ms == 1_500
+
+
+async def test_without_a_worker_until_its_deadline_it_is_told_so() -> None:
+    async with one_place(max_wait_ms=60) as gateway:
+        gateway.fleet.unhealthy = {"w0"}
+        refused = await gateway.post()
+        assert (refused.status, error_of(refused)["code"]) == (503, "no_worker")
+        assert b"x-weir-queue-ms" in refused.headers
+        assert not gateway.journal.admissions
+
+
+async def test_who_leaves_while_no_worker_is_there_leaves_nothing() -> None:
+    async with one_place() as gateway:
+        gateway.fleet.unhealthy = {"w0"}
+        leaving = gateway.a_client()
+        asking = asyncio.create_task(gateway.serve(leaving))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        leaving.leave()
+        await asking
+        assert (leaving.status, gateway.places.count) == (None, 0)

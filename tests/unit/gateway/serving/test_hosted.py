@@ -94,7 +94,7 @@ async def test_not_allowed(
     """INV-13, Q18, Q19: no stream is even opened, whoever forbids it, and also where the policy
     has not been read for over a second."""
     gateway = a_gateway(*[[REFUSED]] * workers, workers=workers, limits=tenant)
-    gateway.directory.keys = [a_key(key)]
+    gateway.directory.keys = [a_key(key.model_copy(update={"max_queued": 0}))]
     gateway.directory.age_ms = age_ms
     headers = {} if header is None else {b"x-weir-data-policy": header}
     client = await gateway.serve(gateway.a_client(stream=workers == 0), headers=headers)
