@@ -19,8 +19,9 @@ _AFTER_GRACE_S = 5
 
 
 class _Server(uvicorn.Server):
-    """Tells the gateway as soon as a stop is asked for, so that `/readyz` turns at once and what
-    still streams at the end of the grace time ends with an explicit error."""
+    """Tells the gateway as soon as a stop is asked for, so that `/readyz` turns at once, who waits
+    is sent to another gateway, and what still streams at the end of the grace time ends with an
+    explicit error."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
         super().__init__(config)
@@ -31,6 +32,7 @@ class _Server(uvicorn.Server):
             self._gateway.watch.draining = True
             grace_s = self._gateway.settings.shutdown_grace_ms / 1000
             loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(self._gateway.places.stop_all)
             loop.call_soon_threadsafe(loop.call_later, grace_s, self._gateway.live.stop_all)
         super().handle_exit(sig, None)
 

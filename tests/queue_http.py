@@ -1,0 +1,308 @@
+"""The queue as its clients and its store show it: a `weir dev` whose worker has room for few."""
+
+import asyncio
+import os
+import struct
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import msgspec
+import redis
+import servers
+from weir_dev import Json, WeirDev, weir_dev
+
+from gateway.adapters.pool_queue_scripts import CONSTANTS, keys_of
+
+SLOT_TOKENS = 512
+"""A request of these tests is expected to come to hold nearly so many."""
+LONG = 480
+"""The output tokens of such a request; a prompt takes the rest."""
+
+
+def _at(name: str) -> int:
+    """Where a ticket's record has it."""
+    at = CONSTANTS[f"K_{name}"]
+    assert isinstance(at, int)
+    return at - 1
+
+
+_TELLS_NOTHING = frozenset({b"\xff", b"\xfe"})
+_NUMBERS = struct.Struct(f"<{_at('TENANT')}d")
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What the store has of a request that waits or runs. Times are the store's, ms."""
+
+    id: str
+    tenant: str
+    gateway: str
+    worker: str
+    band: int
+    entered_ms: int
+    deadline_ms: int
+    granted_ms: int
+    """0 while it waits."""
+
+    @classmethod
+    def of(cls, ticket_id: str, record: bytes) -> "Ticket":
+        """As it is stored."""
+        numbers = _NUMBERS.unpack_from(record)
+        tenant, gateway, worker, *_ = record[_NUMBERS.size :].decode().split("\0")
+
+        def number(name: str) -> int:
+            return int(numbers[_at(name)])
+
+        return cls(
+            ticket_id, tenant, gateway, worker, number("BAND"),
+            number("ENTERED"), number("DEADLINE"), number("GRANTED"),
+        )  # fmt: skip
+
+
+class PoolStore:
+    """One pool in the store, and all grants that its scripts tell of, in their order."""
+
+    def __init__(self, url: str, pool: str) -> None:
+        self._client: Any = redis.Redis.from_url(url)
+        self._keys = keys_of(pool)
+        self._tickets = self._keys[0]
+        self.granted: list[str] = []
+        """Ids in the order of the grants that were told by a message."""
+        self.seen: dict[str, Ticket] = {}
+        """What the store had of each of them then, but for what had ended already."""
+        self._stop = threading.Event()
+        self._hearing = threading.Thread(target=self._hear)
+
+    def _hear(self) -> None:
+        with self._client.pubsub() as heard:
+            heard.psubscribe("weir:grants:*")
+            while not self._stop.is_set():
+                message = heard.get_message(timeout=0.1)
+                if message is not None and message["type"] == "pmessage":
+                    name, _, is_grant = msgspec.msgpack.decode(
+                        message["data"], type=tuple[str, str, int]
+                    )
+                    if is_grant:
+                        self.granted.append(name)
+                        ticket = self.ticket(name)
+                        if ticket is not None:
+                            self.seen[name] = ticket
+
+    @contextmanager
+    def listening(self) -> Iterator["PoolStore"]:
+        """Hear grants until the block ends."""
+        self._hearing.start()
+        while not self._client.pubsub_numpat():
+            time.sleep(0.005)
+        try:
+            yield self
+        finally:
+            self._stop.set()
+            self._hearing.join()
+            self._client.close()
+
+    def tickets(self) -> dict[str, Ticket]:
+        """All that wait or run, by id."""
+        records = self._client.hgetall(self._tickets)
+        return {
+            name.decode(): Ticket.of(name.decode(), record)
+            for name, record in records.items()
+            if name not in _TELLS_NOTHING
+        }
+
+    def ticket(self, ticket_id: str) -> Ticket | None:
+        """One of them."""
+        record = self._client.hget(self._tickets, ticket_id)
+        return None if record is None else Ticket.of(ticket_id, record)
+
+    def waiting(self) -> list[Ticket]:
+        """Those without a place."""
+        return [each for each in self.tickets().values() if not each.granted_ms]
+
+    def sent_before(self, ticket_id: str) -> list[Ticket]:
+        """What was granted between its asking and its own grant, by the store's time and in the
+        store's order."""
+        asked = self.seen[ticket_id]
+        before = self.granted[: self.granted.index(ticket_id)]
+        found = [self.seen[name] for name in before if name in self.seen]
+        return [each for each in found if each.granted_ms > asked.entered_ms]
+
+    def left_behind(self) -> list[str]:
+        """Whatever is still in any key of the pool on behalf of a request. A tenant's counter,
+        where it is kept for later, is on nobody's."""
+        found: list[str] = []
+        for key in self._keys:
+            if ":idle:" in key:
+                continue
+            is_hash = key.endswith((":tickets", ":tenants"))
+            there = self._client.hkeys(key) if is_hash else self._client.zrange(key, 0, -1)
+            found += [f"{key} {name!r}" for name in there if name not in _TELLS_NOTHING]
+        return found
+
+
+@dataclass
+class Answer:
+    """One answer, read whole, and when."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+    began: float
+    ended: float
+    first_token: float | None = None
+
+    @property
+    def queue_ms(self) -> int:
+        """How long it waited, as it says."""
+        return int(self.headers["x-weir-queue-ms"])
+
+    @property
+    def id(self) -> str:
+        """Of its ticket."""
+        return self.headers["x-request-id"].replace("-", "")
+
+    @property
+    def error(self) -> Json:
+        """OpenAI's error object."""
+        found: Json = msgspec.json.decode(self.raw)["error"]
+        return found
+
+
+@dataclass
+class Clients:
+    """Many clients of one system, in one event loop."""
+
+    system: WeirDev
+    session: aiohttp.ClientSession
+    tasks: list["asyncio.Task[Answer]"] = field(default_factory=list)
+
+    def ask(
+        self,
+        token: str,
+        *,
+        gateway: str | int = 0,
+        headers: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> "asyncio.Task[Answer]":
+        """A request under way. Tokens are read to its end."""
+        asked = self._ask(token, gateway, headers or {}, fields)
+        self.tasks.append(asyncio.create_task(asked))
+        return self.tasks[-1]
+
+    async def _ask(
+        self, token: str, gateway: str | int, headers: dict[str, str], fields: Json
+    ) -> Answer:
+        url = gateway if isinstance(gateway, str) else self.system.gateway(gateway)
+        body = self.system.body(**{"max_tokens": LONG, "min_tokens": LONG, **fields})
+        body["min_tokens"] = min(body["min_tokens"], body["max_tokens"])
+        sent = {"authorization": f"Bearer {token}", **headers}
+        began = time.monotonic()
+        async with self.session.post(
+            url + "/v1/chat/completions", json=body, headers=sent
+        ) as response:
+            raw, first = b"", None
+            async for piece in response.content.iter_any():
+                raw += piece
+                if first is None and b'"content":"' in raw:
+                    first = time.monotonic()
+            told = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status, told, raw, began, time.monotonic(), first)
+
+
+@asynccontextmanager
+async def clients(system: WeirDev) -> AsyncIterator[Clients]:
+    """Clients without a bound on connections; what they still ask at the end is given up."""
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=110)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        made = Clients(system, session)
+        try:
+            yield made
+        finally:
+            for task in made.tasks:
+                task.cancel()
+            await asyncio.gather(*made.tasks, return_exceptions=True)
+
+
+@contextmanager
+def queue_system(
+    folder: Path, *, slots: int, gateways: int = 1, speed: float = 4.0, **environment: str
+) -> Iterator[WeirDev]:
+    """Gateways before one simulated worker whose memory holds `slots` requests of `LONG` tokens:
+    what there is more of waits. Their environment is `WEIR_` + the names given."""
+    kv_tokens = round((slots + 0.5) * SLOT_TOKENS / 0.95)
+    flags = f"--kv-tokens {kv_tokens} --speed {speed} --disable-radix-cache"
+    before = dict(os.environ)
+    os.environ.update({f"WEIR_{name}": value for name, value in environment.items()})
+    try:
+        with weir_dev(
+            folder, "--engine", "simulated", "--gateways", str(gateways), "--worker-flags", flags
+        ) as system:
+            yield system
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def store_of(system: WeirDev) -> Iterator[PoolStore]:
+    """The pool of the system's model."""
+    with PoolStore(system.ready["redis_url"], system.model).listening() as store:
+        yield store
+
+
+WAITS = {"max_queued": 2_000, "max_wait_ms": 100_000}
+"""Of tenants and of their keys: the narrower of both holds."""
+
+
+def new_tenant(system: WeirDev, request_class: str = "interactive", **limits: Any) -> WeirDev:
+    """A tenant that may wait, with these limits beside, and a key of this class."""
+    tenant = f"t-{uuid4().hex[:12]}"
+    body = {"id": tenant, "name": "of a test"}
+    made = system.admin("POST", "/admin/v1/tenants", body)
+    assert made.status == 201, made.raw
+    seen = replace(system, tenant=tenant, secrets={})
+    put = system.admin("PUT", f"/admin/v1/tenants/{tenant}/limits", {**WAITS, **limits})
+    assert put.status == 200, put.raw
+    seen.secrets[tenant] = new_key(seen, request_class)
+    return seen
+
+
+def new_key(system: WeirDev, request_class: str) -> str:
+    """One more key of the tenant, that every gateway knows, with the limits written before."""
+    path = f"/admin/v1/tenants/{system.tenant}/keys"
+    made = system.admin("POST", path, {"name": uuid4().hex[:8], "class": request_class})
+    assert made.status == 201, made.raw
+    secret: str = made.json["secret"]
+    put = system.admin("PUT", f"/admin/v1/keys/{made.json['id']}/limits", WAITS)
+    assert put.status == 200, put.raw
+    deadline = time.monotonic() + 5
+    for index in range(len(system.ready["gateways"])):
+        url = system.gateway(index) + "/v1/limits"
+        while True:
+            shown = system.request("GET", url, token=secret)
+            if shown.status == 200 and shown.json["key"]["max_queued"] == WAITS["max_queued"]:
+                break
+            assert time.monotonic() < deadline, "the new key did not reach every gateway"
+    return secret
+
+
+async def until_waiting(store: PoolStore, count: int, within_s: float = 20) -> None:
+    """Wait until so many wait for a place."""
+    await servers.eventually(
+        lambda: len(store.waiting()) >= count, within_s=within_s, what=f"{count} wait"
+    )
+
+
+async def at_rest(store: PoolStore, within_s: float = 5) -> None:
+    """Nothing is left in the store on anybody's behalf."""
+    with suppress(AssertionError):
+        await servers.eventually(lambda: not store.left_behind(), within_s=within_s)
+    assert not store.left_behind()
