@@ -1,6 +1,7 @@
 """The hosted fallback on the straight line: when it is used, and when nothing may go there."""
 
 import engine_events as events
+import msgspec
 import pytest
 from hosted_examples import a_provider
 from hosted_gateway import ALLOWED, ONLY, REFUSED, a_gateway, sent
@@ -94,7 +95,7 @@ async def test_not_allowed(
     """INV-13, Q18, Q19: no stream is even opened, whoever forbids it, and also where the policy
     has not been read for over a second."""
     gateway = a_gateway(*[[REFUSED]] * workers, workers=workers, limits=tenant)
-    gateway.directory.keys = [a_key(key.model_copy(update={"max_queued": 0}))]
+    gateway.directory.keys = [a_key(msgspec.structs.replace(key, max_queued=0))]
     gateway.directory.age_ms = age_ms
     headers = {} if header is None else {b"x-weir-data-policy": header}
     client = await gateway.serve(gateway.a_client(stream=workers == 0), headers=headers)
