@@ -186,11 +186,12 @@ class LatencyRule:
 
     def _switched(self, learned: Learned, now_ms: int, *, is_alone: bool) -> Learned:
         """Interactive came, or has gone. What ran beside batch's other ceiling says nothing of
-        this one, and interactive does not wait until batch has shrunk to it."""
+        this one, a worker that is not judged yet is not judged now either, and interactive does
+        not wait until batch has shrunk."""
         drains_ms = 0 if is_alone else now_ms + SHOWS_MS_MAX
         after = replace(
-            learned, epoch=learned.epoch + 1, since_ms=now_ms, is_alone=is_alone,
-            drains_ms=drains_ms, alone=max(learned.alone, learned.batch),
+            learned, epoch=learned.epoch + 1, since_ms=max(now_ms, learned.since_ms),
+            is_alone=is_alone, drains_ms=drains_ms, alone=max(learned.alone, learned.batch),
         )  # fmt: skip
         return replace(after, high=after.batch_max)
 

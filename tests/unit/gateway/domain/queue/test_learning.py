@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.queue.ceilings import EngineFacts
-from gateway.domain.queue.learning import LatencyRule, Learned
+from gateway.domain.queue.learning import AHEAD_MS_MAX, LatencyRule, Learned, Record, direction
 from gateway.domain.queue.samples import Samples
 
 RULE = LatencyRule()
@@ -214,6 +214,63 @@ def test_a_restarted_worker_keeps_its_ceilings_and_is_not_judged_while_it_is_col
     assert RULE.decide(after, replace(WAITED_FOR, over=100), FACTS, now_ms=600_000) is None
     cold = RULE.stretch(after, began_ms=520_000, ended_ms=530_000, tokens=20, running=90)
     assert cold == Samples(after.epoch)
+
+
+def test_a_restart_that_two_gateways_see_is_one() -> None:
+    after = RULE.restarted(START, now_ms=500_000)
+    assert RULE.restarted(after, now_ms=502_000) is after
+    assert RULE.restarted(after, now_ms=520_000).epoch == after.epoch + 1
+
+
+def test_a_worker_that_is_cold_stays_so_when_interactive_goes_or_comes() -> None:
+    """Also the first decision of all, where none was seen yet."""
+    now_ms = 500_000
+    begun = RULE.begin(FACTS, now_ms=now_ms)
+    alone = decided(Samples(1), begun, now_ms)
+    assert (alone.is_alone, alone.since_ms) == (True, begun.since_ms)
+    beside = decided(Samples(2, interactive_ms=now_ms), alone, now_ms)
+    assert (beside.is_alone, beside.since_ms) == (False, begun.since_ms)
+
+
+def test_a_clock_that_stepped_back_holds_nothing_up() -> None:
+    """Nothing would be learned until it is where it was."""
+    learned = replace(START, since_ms=LATER_MS + AHEAD_MS_MAX)
+    assert RULE.decide(learned, WAITED_FOR, FACTS, now_ms=LATER_MS) is None
+    ahead = replace(learned, since_ms=learned.since_ms + 1)
+    assert decided(WAITED_FOR, ahead).since_ms == LATER_MS
+
+
+def test_batchs_ceiling_is_no_more_than_the_engine_runs_now() -> None:
+    """What was learned is another engine's, or that of other flags."""
+    found = RULE.ceilings(START, EngineFacts(running_max=16), now_ms=0)
+    assert (found.batch_max, found.sequences_max) == (16, 16)
+
+
+@pytest.mark.parametrize(
+    ("samples", "word"),
+    [
+        (replace(WAITED_FOR, over=60), "cut"),
+        (WAITED_FOR, "grown"),
+        (MET, "kept"),
+        (replace(MET, interactive_ms=0), "alone"),
+    ],
+)
+def test_a_decision_has_a_word(samples: Samples, word: str) -> None:
+    now_ms = LATER_MS if samples.interactive_ms else RULE.alone_after_ms
+    after = decided(samples, now_ms=now_ms)
+    assert direction(START, after) == word
+    if word == "alone":
+        assert direction(after, START) == "beside"
+
+
+def test_the_later_epoch_counts_and_of_one_the_first() -> None:
+    """Also where what is remembered was lost, and a gateway knows more than the store."""
+    kept = Record(START, replace(MET, interactive_ms=5))
+    same = Record(replace(START, batch=7), Samples(1, counted=2, interactive_ms=9))
+    assert kept.met(same) == Record(START, replace(MET, counted=102, interactive_ms=9))
+    later = Record(replace(START, epoch=3, batch=7), Samples(3, counted=2))
+    assert kept.met(later) == Record(later.learned, Samples(3, counted=2, interactive_ms=5))
+    assert later.met(kept) == Record(later.learned, Samples(3, counted=2, interactive_ms=5))
 
 
 def test_batch_alone_has_a_target_and_a_ceiling_of_its_own() -> None:
