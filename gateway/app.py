@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
-from litestar import Litestar, Request, Response
+from litestar import Litestar
 
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.births import Births, history_in
@@ -28,15 +28,15 @@ from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
 from gateway.administration import Administration
 from gateway.clock import SystemClock
-from gateway.errors import ModelNotFound, WeirError
 from gateway.http.admin import admin_router
 from gateway.http.billing import billing_router
+from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
-from gateway.http.problems import problem_response
-from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error, v1_handlers
+from gateway.http.v1 import v1_handlers
 from gateway.serving.attempt import Upstream
+from gateway.serving.clock_watch import watch_clock
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import WORDS, Watch
 from gateway.serving.earlier_life import lost_lease, recorded_lease
@@ -55,14 +55,22 @@ from gateway.settings import Settings
 from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics
 
-_CLOCK_OFF_MS_MAX = 1_000
-_CLOCK_CHECK_S = 5.0
 _END_MS = 3_000
 _log = logging.getLogger(__name__)
 
 
 class Gateway:
     """All parts of one gateway. `open` recovers and connects, `close` drains and ends."""
+
+    queue: RedisPoolQueue
+    ceilings: LearnedCeilings
+    places: Places
+    reporter: Reporter
+    looks: PoolLooks
+    journal: Journal
+    shipper: Shipper
+    presence: Presence
+    watch: Watch
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -116,15 +124,6 @@ class Gateway:
             stream_ms_max=settings.stream_ms_max,
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
-        self.queue: RedisPoolQueue
-        self.ceilings: LearnedCeilings
-        self.places: Places
-        self.reporter: Reporter
-        self.looks: PoolLooks
-        self.journal: Journal
-        self.shipper: Shipper
-        self.presence: Presence
-        self.watch: Watch
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -178,7 +177,7 @@ class Gateway:
             self.fleet.run(),
             self.live.run(),
             self.births.run(),
-            self._watch_clock(),
+            watch_clock(self.watch, self.ledger, self.clock),
         ):
             self._start(loop)
 
@@ -216,14 +215,6 @@ class Gateway:
         task = asyncio.create_task(loop)
         task.add_done_callback(_log_end)
         self._tasks.append(task)
-
-    async def _watch_clock(self) -> None:
-        """A gateway whose clock is off Redis's would put requests into wrong periods."""
-        while True:
-            with contextlib.suppress(LedgerUnavailable):
-                off_ms = abs(await self.ledger.clock_ms() - self.clock.now_ms())
-                self.watch.clock_off = off_ms > _CLOCK_OFF_MS_MAX
-            await asyncio.sleep(_CLOCK_CHECK_S)
 
     def _settle_late(self, records: list[UsageRecord]) -> None:
         """What an earlier life recorded and could not ship it may not have settled either."""
@@ -294,26 +285,7 @@ def create_app(gateway: Gateway) -> Litestar:
 
     fallback = HostedFallback(gateway.directory, gateway.clock)
     administration = Administration(gateway.postgres, redis=gateway.redis)
-    completions = Completions(
-        directory=gateway.directory,
-        reader=gateway.bodies,
-        tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
-        leases=gateway.leases,
-        places=gateway.places,
-        journal=gateway.journal,
-        upstream=Upstream(
-            gateway.engine, gateway.fleet, gateway.clock, fallback, gateway.ceilings.pace
-        ),
-        live=gateway.live,
-        clock=gateway.clock,
-        policy=Policy(
-            directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
-            stores_unseen_ms_max=gateway.settings.stores_unseen_ms_max,
-            keepalive_ms=gateway.settings.keepalive_ms,
-            cache_salt_secret=gateway.settings.cache_salt_secret,
-            show_worker_header=gateway.settings.show_worker_header,
-        ),
-    )
+    completions = _completions(gateway, fallback)
     return Litestar(
         route_handlers=[
             *v1_handlers(
@@ -344,23 +316,31 @@ def create_app(gateway: Gateway) -> Litestar:
             billing_router(administration),
             document_handler(),
         ],
-        exception_handlers={Exception: _answer_exception},
+        exception_handlers={Exception: answer_exception},
         lifespan=[lifespan],
         openapi_config=None,
         logging_config=None,
     )
 
 
-def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """OpenAI's error object below `/v1`, a problem elsewhere."""
-    if not is_openais(request.scope["path"]):
-        return problem_response(request, error)
-    if isinstance(error, WeirError):
-        return openai_error(error)
-    status = getattr(error, "status_code", 500)
-    if status == 404:
-        return openai_error(ModelNotFound("there is no such endpoint", code="not_found"))
-    if status == 405:
-        return openai_error(MethodNotAllowed("this endpoint does not take that method"))
-    _log.error("unforeseen %s on /v1", type(error).__name__)
-    return openai_error(WeirError("the gateway failed on this request"))
+def _completions(gateway: Gateway, fallback: HostedFallback) -> Completions:
+    return Completions(
+        directory=gateway.directory,
+        reader=gateway.bodies,
+        tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
+        leases=gateway.leases,
+        places=gateway.places,
+        journal=gateway.journal,
+        upstream=Upstream(
+            gateway.engine, gateway.fleet, gateway.clock, fallback, gateway.ceilings.pace
+        ),
+        live=gateway.live,
+        clock=gateway.clock,
+        policy=Policy(
+            directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
+            stores_unseen_ms_max=gateway.settings.stores_unseen_ms_max,
+            keepalive_ms=gateway.settings.keepalive_ms,
+            cache_salt_secret=gateway.settings.cache_salt_secret,
+            show_worker_header=gateway.settings.show_worker_header,
+        ),
+    )

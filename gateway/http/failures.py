@@ -1,0 +1,27 @@
+"""How what a handler raised is answered, whatever it was."""
+
+import logging
+from typing import Any
+
+from litestar import Request, Response
+
+from gateway.errors import ModelNotFound, WeirError
+from gateway.http.problems import problem_response
+from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error
+
+_log = logging.getLogger(__name__)
+
+
+def answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """OpenAI's error object below `/v1`, a problem elsewhere."""
+    if not is_openais(request.scope["path"]):
+        return problem_response(request, error)
+    if isinstance(error, WeirError):
+        return openai_error(error)
+    status = getattr(error, "status_code", 500)
+    if status == 404:
+        return openai_error(ModelNotFound("there is no such endpoint", code="not_found"))
+    if status == 405:
+        return openai_error(MethodNotAllowed("this endpoint does not take that method"))
+    _log.error("unforeseen %s on /v1", type(error).__name__)
+    return openai_error(WeirError("the gateway failed on this request"))
