@@ -123,12 +123,12 @@ class MemoryPoolQueue:
 
         return await self._step("enter", pool, wish.id, step)
 
-    async def renew(self, pool: str, ids: Sequence[str]) -> list[Answer]:
+    async def renew(self, pool: str, ids: Sequence[str], *, standing: bool = True) -> list[Answer]:
         return await self._step(
             "renew",
             pool,
             pool,
-            lambda queue, now_ms: queue.renew_all(ids, now_ms=now_ms),
+            lambda queue, now_ms: queue.renew_all(ids, standing=standing, now_ms=now_ms),
         )
 
     async def take_up(self, pool: str, ticket_id: str) -> Answer:

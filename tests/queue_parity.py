@@ -170,14 +170,19 @@ class QueueParity(RuleBasedStateMachine):
         known = [*self.pool.waiting, *self.pool.places] if pick % 8 else list(self.wishes)
         return self.wishes[sorted(known or self.wishes)[pick % len(known or self.wishes)]]
 
-    @rule(gateway=GATEWAY, pick=st.lists(PICK, max_size=6), of_all=st.booleans())
-    def renew(self, gateway: str, pick: list[int], of_all: bool) -> None:
+    @rule(
+        gateway=GATEWAY,
+        pick=st.lists(PICK, max_size=6),
+        of_all=st.booleans(),
+        standing=st.booleans(),
+    )
+    def renew(self, gateway: str, pick: list[int], of_all: bool, *, standing: bool = True) -> None:
         ids = ["nobody"] if not self.wishes else [self.picked(each)[0].id for each in pick]
         if of_all:
             ids = list(dict.fromkeys([*self.pool.waiting, *self.pool.places]))
         if ids:
-            expected = self.pool.renew_all(ids, now_ms=self.clock.now())
-            self.both(gateway, lambda q: q.renew(self.name, ids), expected)
+            expected = self.pool.renew_all(ids, standing=standing, now_ms=self.clock.now())
+            self.both(gateway, lambda q: q.renew(self.name, ids, standing=standing), expected)
 
     @precondition(lambda self: self.wishes)
     @rule(

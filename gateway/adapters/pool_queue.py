@@ -59,11 +59,12 @@ class RedisPoolQueue:
         arguments = (*records.wish_arguments(wish, self._gateway), max_queued)
         return self._answer(await self._run("enter", pool, arguments))
 
-    async def renew(self, pool: str, ids: Sequence[str]) -> list[Answer]:
+    async def renew(self, pool: str, ids: Sequence[str], *, standing: bool = True) -> list[Answer]:
         """An answer for each, in their order."""
         answers: list[Answer] = []
         for first in range(0, len(ids), AT_ONCE):
-            (reply,) = await self._run("renew", pool, ids[first : first + AT_ONCE])
+            arguments: list[records.Argument] = [int(standing), *ids[first : first + AT_ONCE]]
+            (reply,) = await self._run("renew", pool, arguments)
             answers += map(records.answer, cast("list[list[object]]", reply))
         return answers
 

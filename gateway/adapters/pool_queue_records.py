@@ -17,6 +17,7 @@ from gateway.domain.queue.tickets import (
     Parked,
     Queued,
     QueueFull,
+    StillQueued,
     TakenBack,
     TooLong,
     Unknown,
@@ -36,6 +37,7 @@ _PLAIN: dict[int, Callable[..., Answer]] = {
     5: TakenBack,
     6: Unknown,
     7: NoWorker,
+    8: StillQueued,
 }
 
 

@@ -71,8 +71,9 @@ class PoolQueue(Protocol):
 
     async def enter(self, pool: str, wish: Wish, *, max_queued: int) -> Answer: ...
 
-    async def renew(self, pool: str, ids: Sequence[str]) -> list[Answer]:
-        """An answer for each, in their order."""
+    async def renew(self, pool: str, ids: Sequence[str], *, standing: bool = True) -> list[Answer]:
+        """An answer for each, in their order. Without `standing` it is cheap for many that wait:
+        those are only told StillQueued."""
 
     async def take_up(self, pool: str, ticket_id: str) -> Answer: ...
 

@@ -1,5 +1,5 @@
 -- Where a ticket stands (domain/queue/prediction).
-local turns = {}
+local turns, seen = {}, {}
 
 local function wait_ms(ahead)
   if ahead <= 0 then
@@ -44,9 +44,19 @@ local function read_backlogs(found, band)
   found[3], found[4] = tokens, weights
 end
 
+-- A TENANT to look at only: who stands behind it changes nothing of it.
+local function look_at(name)
+  local tenant = tenants[name] or seen[name]
+  if not tenant then
+    tenant = {sunpack(TENANT_FORMAT, call('HGET', TENANTS, name))}
+    seen[name] = tenant
+  end
+  return tenant
+end
+
 local function queued(ticket)
   local name, band = ticket[K_TENANT], order_band(ticket)
-  local tenant, member = tenant_of(name), order_member(ticket)
+  local tenant, member = look_at(name), order_member(ticket)
   local own_ahead = call('ZLEXCOUNT', order_keys[band], '[' .. name .. '\0', '(' .. member)
   local ahead = floor(tenant[T_TOKENS + OF_BAND_T * band] * own_ahead / tenant[T_COUNT + OF_BAND_T * band])
   local reached = tenant[T_COUNTER + OF_BAND_T * band] + floor(ahead * UNITS / ticket[K_WEIGHT])

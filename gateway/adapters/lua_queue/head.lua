@@ -25,7 +25,7 @@
 -- Every reply is an array that begins with 1 where work is left for another call (tick), else 0.
 -- An ANSWER is an array: {0, worker} granted; {1, own ahead, tokens ahead, wait ms or -1} queued;
 -- {2, waiting} full; {3, wait ms} too long; {4} parked; {5} taken back; {6} unknown; {7} no
--- worker is well.
+-- worker is well; {8} queued, without where it stands.
 -- Records are little-endian doubles, exact to 2^53, and then names with a NUL between.
 -- What is told to gateways goes to the channel weir:grants:<gateway>, as {id, worker, 1 granted or 0
 -- taken back}. Constants like GRANTED_AT_ONCE are the specification's, put in by the loader.

@@ -1,14 +1,15 @@
 -- Tickets, and those that wait in a band (domain/queue/lines.Line).
-local function load_ticket(id)
-  local kept = call('HGET', TICKETS, id)
-  if not kept then
-    return nil
-  end
+local function ticket_of(id, kept)
   local ticket = {sunpack(TICKET_FORMAT, kept)}
   ticket[K_TENANT], ticket[K_GATEWAY], ticket[K_WORKER] =
     string.match(kept, '^(%Z*)%z(%Z*)%z(%Z*)$', ticket[TICKET_FIELDS + 1])
   ticket[K_ID] = id
   return ticket
+end
+
+local function load_ticket(id)
+  local kept = call('HGET', TICKETS, id)
+  return kept and ticket_of(id, kept) or nil
 end
 
 local function save_ticket(ticket)
@@ -21,11 +22,11 @@ local function order_band(ticket)
 end
 
 local function size(ticket)
-  return format('%d%06d%012.0f', ticket[K_BAND], ticket[K_SEQUENCES], ticket[K_NEED])
+  return format('%d%06d%012d', ticket[K_BAND], ticket[K_SEQUENCES], ticket[K_NEED])
 end
 
 local function order_member(ticket)
-  return ticket[K_TENANT] .. '\0' .. format('%016.0f', ticket[K_DEADLINE]) .. ticket[K_ID]
+  return ticket[K_TENANT] .. '\0' .. format('%016d', ticket[K_DEADLINE]) .. ticket[K_ID]
     .. '\0' .. size(ticket)
 end
 
@@ -71,7 +72,7 @@ local function take_out(ticket)
 end
 
 local function parked_member(ticket)
-  return ticket[K_TENANT] .. '\0' .. format('%d%016.0f', order_band(ticket), ticket[K_DEADLINE])
+  return ticket[K_TENANT] .. '\0' .. format('%d%016d', order_band(ticket), ticket[K_DEADLINE])
     .. ticket[K_ID]
 end
 

@@ -25,8 +25,8 @@ local function fill(room)
 end
 
 local function takeable_member(place)
-  return place[K_WORKER] .. '\0' .. format('%015.0f', 999999999999999 - place[K_GRANTED])
-    .. place[K_ID] .. '\0' .. format('%016.0f', place[K_PROMOTE]) .. size(place)
+  return place[K_WORKER] .. '\0' .. format('%015d', 999999999999999 - place[K_GRANTED])
+    .. place[K_ID] .. '\0' .. format('%016d', place[K_PROMOTE]) .. size(place)
 end
 
 -- What would miss its deadline if it waited again may stay, and what is the floor's.

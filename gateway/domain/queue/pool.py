@@ -30,6 +30,7 @@ from gateway.domain.queue.tickets import (
     PlaceState,
     Queued,
     QueueFull,
+    StillQueued,
     TakenBack,
     Ticket,
     TooLong,
@@ -116,13 +117,16 @@ class Pool:
         """Its gateway lives and wants it. Tells again what a lost message told."""
         return self.renew_all([ticket_id], now_ms=now_ms)[0]
 
-    def renew_all(self, ticket_ids: Sequence[str], *, now_ms: int) -> list[Answer]:
-        """The same of several, in one step."""
+    def renew_all(
+        self, ticket_ids: Sequence[str], *, standing: bool = True, now_ms: int
+    ) -> list[Answer]:
+        """The same of several, in one step. Where a waiting one stands is only looked at for
+        whoever wants to know its `standing`."""
         self._reap(now_ms)
         self._dispatch(now_ms)
-        return [self._renewed(each, now_ms) for each in ticket_ids]
+        return [self._renewed(each, now_ms, standing=standing) for each in ticket_ids]
 
-    def _renewed(self, ticket_id: str, now_ms: int) -> Answer:
+    def _renewed(self, ticket_id: str, now_ms: int, *, standing: bool = True) -> Answer:
         place, waits = self.places.get(ticket_id), self.waiting.get(ticket_id)
         if place is not None:
             if place.state is PlaceState.GRANTED:
@@ -134,7 +138,9 @@ class Pool:
         if waits is None:
             return Unknown()
         waits.lapses_ms = now_ms + self.ttl_ms
-        return Parked() if waits.is_parked else self._queued(waits.ticket)
+        if waits.is_parked:
+            return Parked()
+        return self._queued(waits.ticket) if standing else StillQueued()
 
     def take_up(self, ticket_id: str, *, now_ms: int) -> Answer:
         """A grant has reached its gateway. Unknown where it came too late: enter again."""

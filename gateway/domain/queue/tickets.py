@@ -102,6 +102,11 @@ class Queued:
 
 
 @dataclass(frozen=True)
+class StillQueued:
+    """The request waits, and where it stands was not asked for."""
+
+
+@dataclass(frozen=True)
 class QueueFull:
     """The tenant has as many others waiting as it may, parked ones included. Nothing is held."""
 
@@ -136,7 +141,9 @@ class Unknown:
     """The store knows no such request: it lapsed, its deadline passed, or it was lost."""
 
 
-Answer = Granted | Queued | QueueFull | TooLong | NoWorker | Parked | TakenBack | Unknown
+Answer = (
+    Granted | Queued | StillQueued | QueueFull | TooLong | NoWorker | Parked | TakenBack | Unknown
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from gateway.domain.queue.tickets import (
     PlaceState,
     Queued,
     QueueFull,
+    StillQueued,
     TakenBack,
     TooLong,
     Unknown,
@@ -42,6 +43,21 @@ def test_who_must_wait_is_told_where_it_stands_and_granted_by_a_message() -> Non
     assert granted(queue) == ["next"]
     assert queue.renew("next", now_ms=6) == Granted("w")
     assert granted(queue) == []
+
+
+def test_where_it_stands_is_told_to_whoever_asks() -> None:
+    """Else only that it still waits: it lives on all the same, and a grant is told."""
+    queue = full()
+    enter(queue, ticket("other"), now_ms=0)
+    queue.leave("runs", actual_cost=10, now_ms=TTL_MS - 2)
+    queue.park("next", max_queued=9, now_ms=TTL_MS - 2)
+    enter(queue, ticket("waits", "b"), now_ms=1)
+    ids = ["other", "waits", "next", "nobody"]
+    answers = queue.renew_all(ids, standing=False, now_ms=TTL_MS - 1)
+    assert answers == [Granted("w"), StillQueued(), Parked(), Unknown()]
+    queue.take_up("other", now_ms=TTL_MS - 1)
+    queue.tick(now_ms=2 * TTL_MS - 2)
+    assert set(queue.waiting) == {"waits", "next"}
 
 
 def test_a_grant_that_is_not_taken_up_passes_on() -> None:
