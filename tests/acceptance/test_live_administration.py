@@ -1,8 +1,14 @@
 """Changes of keys and limits are in force on every gateway within a second (issue line 5)."""
 
+import re
 import time
+import urllib.request
 
+import msgspec
 from weir_dev import WeirDev
+
+from gateway.http.openapi_answers import LiveAnswer
+from gateway.http.openapi_v1 import LimitsAnswer
 
 WITHIN_S = 1.0
 
@@ -79,3 +85,37 @@ def test_live_shows_who_runs_what(simulated: WeirDev) -> None:
     assert live["workers"][0]["kv_total_tokens"] > 0
     assert live["degraded"] == []
     assert live["pools"][0]["queued_tokens"] == {"interactive": 0, "batch": 0}
+
+
+def test_what_has_a_place_is_shown_alike_everywhere(simulated: WeirDev) -> None:
+    """In the account of pools and workers, in the tenant's limits and in metrics, from the gateway
+    that serves it and from the other; in the shapes of the document."""
+    with simulated.open_chat(max_tokens=3000, stream=True, n=2) as connection:
+        head = connection.recv(1024).decode().lower()
+        assert re.search(r"^x-weir-queue-ms: \d+\r$", head, re.MULTILINE)
+        for gateway in (0, 1):
+            live = simulated.admin("GET", "/admin/v1/live", gateway=gateway).json
+            assert msgspec.convert(live, LiveAnswer)
+            (pool,) = (each for each in live["pools"] if each["model"] == simulated.model)
+            assert pool["sequences_running"] == 2
+            assert pool["queue"]["batch"]["requests"] == 0
+            workers = [each for each in live["workers"] if each["model"] == simulated.model]
+            assert sum(each["places"]["sequences"] for each in workers) == 2
+            assert all(each["places"]["batch_max"] > 0 for each in workers)
+            limits = simulated.limits(gateway=gateway)
+            assert msgspec.convert(limits, LimitsAnswer)
+            assert limits["queue"]["queued"] == limits["tenant"]["sequences_queued"] == 0
+            assert limits["queue"]["models"][simulated.model]["interactive"] == {
+                "queued": 0,
+                "tokens_ahead": None,
+                "next": {"own_ahead": 0, "tokens_ahead": 0, "wait_ms": 0},
+            }
+            with urllib.request.urlopen(simulated.gateway(gateway) + "/metrics") as reply:  # noqa: S310
+                metrics = reply.read().decode()
+            of_model = re.escape(f'{{model="{simulated.model}",')
+            places = re.findall(
+                rf"^weir_place_sequences{of_model}.*}} (\S+)$", metrics, re.MULTILINE
+            )
+            assert sum(map(float, places)) == 2
+            waits = rf'^weir_pool_waiting_requests{of_model}request_class="batch"}} 0.0$'
+            assert re.search(waits, metrics, re.MULTILINE)

@@ -41,7 +41,7 @@ async def a_pool(*wishes: Wish, departed: bool = False, parks: bool = False) -> 
 def own(tenant: str, use: PoolUse | None) -> Any:
     """As the body of `GET /v1/limits` has it."""
     view = own_queue(tenant, 1, {"m": use}, now_ms=0)
-    assert msgspec.convert(view, OwnQueue)
+    assert msgspec.to_builtins(msgspec.convert(view, OwnQueue)) == view
     return view
 
 
