@@ -13,6 +13,10 @@ _TOKENS_MAX = 2**53
 _T = TypeVar("_T")
 
 
+class _Rank(msgspec.Struct):
+    effective_max_running_requests_per_dp: int | None = None
+
+
 def read_server_info(body: bytes) -> EngineFacts:
     """The facts that routing and admission go by. A value that is missing, or not of the kind it
     should be, is None. Raises ValueError where the body is no JSON object at all."""
@@ -31,9 +35,17 @@ def read_server_info(body: bytes) -> EngineFacts:
         pool_tokens=_tokens(fields, "max_total_num_tokens"),
         input_bound_tokens=_tokens(fields, "max_req_input_len"),
         page_tokens=_tokens(fields, "page_size"),
-        running_max=_tokens(fields, "max_running_requests"),
+        running_max=_running_max(fields),
         simulated=None if own_engine is None else own_engine == SIMULATED_ENGINE,
     )
+
+
+def _running_max(fields: RawFields) -> int | None:
+    """What its ranks run together, as far as they say: the option may be left to the engine, and
+    holds for each rank or for all depending on others."""
+    ranks = _value(fields, "internal_states", list[_Rank]) or []
+    each = [rank.effective_max_running_requests_per_dp or 0 for rank in ranks]
+    return sum(each) if each and min(each) > 0 else _tokens(fields, "max_running_requests")
 
 
 def _value(fields: RawFields, name: str, kind: type[_T]) -> _T | None:

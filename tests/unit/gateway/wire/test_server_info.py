@@ -56,6 +56,24 @@ def test_a_context_that_the_engine_took_from_its_model_is_null() -> None:
     assert (facts.context_tokens, facts.output_room(10)) == (None, 2036)
 
 
+@pytest.mark.parametrize(
+    ("states", "option", "running_max"),
+    [
+        ([{"effective_max_running_requests_per_dp": 30}] * 2, 30, 60),
+        ([{"effective_max_running_requests_per_dp": 30}] * 2, None, 60),
+        ([{"effective_max_running_requests_per_dp": 30}, {}], 40, 40),
+        ([{"effective_max_running_requests_per_dp": 0}], 40, 40),
+        ([], None, None),
+        ("odd", 40, 40),
+    ],
+)
+def test_ranks_say_how_many_run(
+    states: object, option: int | None, running_max: int | None
+) -> None:
+    """Together, where all say so; else what was asked of the engine."""
+    assert read(internal_states=states, max_running_requests=option).running_max == running_max
+
+
 @given(st.dictionaries(st.sampled_from(sorted(CAPTURED)), ODD))
 def test_odd_values_are_none(changes: dict[str, object]) -> None:
     """Never an error, never a bound of the wrong kind, and nothing else is lost with it."""
