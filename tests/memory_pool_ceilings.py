@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from memory_pool_queue import MemoryStore
 
-from gateway.domain.queue.learning import Record
+from gateway.domain.queue.learned import Record
 from gateway.domain.queue.samples import Samples
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue_ceilings_ports import Met

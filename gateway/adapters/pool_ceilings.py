@@ -1,6 +1,6 @@
 """What is learned of workers, in Redis: one record a worker, in its pool's hash slot.
 
-Holds no rule of its own: that is `gateway.domain.queue.learning.Record.met`, executed by
+Holds no rule of its own: that is `gateway.domain.queue.learned.Record.met`, executed by
 `lua_queue/ceilings.lua`.
 """
 
@@ -18,7 +18,7 @@ from gateway.adapters.pool_queue_records import name
 from gateway.adapters.pool_queue_scripts import KEYS, keys_of
 from gateway.adapters.redis import RedisClient
 from gateway.domain.queue.capacity import FORGOTTEN_MS
-from gateway.domain.queue.learning import Learned, Record
+from gateway.domain.queue.learned import Learned, Record
 from gateway.domain.queue.samples import Samples
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue_ceilings_ports import Met

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.domain.queue.learning import Record
+from gateway.domain.queue.learned import Record
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Met:
 
 
 class PoolCeilings(Protocol):
-    """One record for each worker of a pool, shared by all gateways (`learning.Record.met`)."""
+    """One record for each worker of a pool, shared by all gateways (`learned.Record.met`)."""
 
     async def meet(self, pool: str, brought: Mapping[str, Record]) -> Met:
         """Bring what this gateway knows of some workers, and what it saw of them since it last did;

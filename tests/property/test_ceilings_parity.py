@@ -1,4 +1,4 @@
-"""The script that gateways meet in executes the Python specification (`learning.Record.met`)."""
+"""The script that gateways meet in executes the Python specification (`learned.Record.met`)."""
 
 import asyncio
 from dataclasses import fields
@@ -11,7 +11,7 @@ from memory_pool_ceilings import first_met
 
 from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.redis import connect_redis
-from gateway.domain.queue.learning import Learned, Record
+from gateway.domain.queue.learned import Learned, Record
 from gateway.domain.queue.samples import Samples
 from gateway.serving.queue_ceilings_ports import Met
 

@@ -1,4 +1,4 @@
--- Gateways meet over what they know of a pool's workers: gateway/domain/queue/learning.Record.met.
+-- Gateways meet over what they know of a pool's workers: gateway/domain/queue/learned.Record.met.
 --
 -- KEYS: of each worker its record. ARGV[1] the time in Unix ms, or empty for the server's own; [2] how
 -- long a record lives that nobody touches, ms; then of each worker what a gateway brings: a LEARNED,

@@ -2,7 +2,7 @@
 
 Each second a gateway looks at the pools that it has streams in, and meets the others over each
 pool's workers: it brings what it saw, and hears what all saw together. Where that is enough it
-decides, at the same meeting (`learning.Record.met`). With the store away all stays as it is; a
+decides, at the same meeting (`learned.Record.met`). With the store away all stays as it is; a
 store that came back empty begins with what the first gateway that comes knows.
 """
 
@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from gateway.domain import routing
 from gateway.domain.queue.ceilings import NO_CEILING
-from gateway.domain.queue.learning import LatencyRule, Record
+from gateway.domain.queue.learned import Record
+from gateway.domain.queue.learning import LatencyRule
 from gateway.domain.queue.samples import Samples
 from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import EngineKind, Worker

@@ -5,7 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from gateway.domain.queue.ceilings import EngineFacts
-from gateway.domain.queue.learning import LatencyRule, Learned, Record, direction
+from gateway.domain.queue.learned import Learned, Record, direction
+from gateway.domain.queue.learning import LatencyRule
 from gateway.domain.queue.samples import Samples
 from gateway.domain.queue.tickets import Band
 from gateway.domain.worker import WorkerView

@@ -11,7 +11,8 @@ from gateway.adapters.pool_ceilings import AT_ONCE, RedisPoolCeilings, record_ke
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.domain.queue.capacity import FORGOTTEN_MS
 from gateway.domain.queue.ceilings import EngineFacts
-from gateway.domain.queue.learning import LatencyRule, Record
+from gateway.domain.queue.learned import Record
+from gateway.domain.queue.learning import LatencyRule
 from gateway.domain.queue.samples import Samples
 from gateway.serving.ports import LedgerUnavailable
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.queue.ceilings import EngineFacts
-from gateway.domain.queue.learning import AHEAD_MS_MAX, LatencyRule, Learned, Record, direction
+from gateway.domain.queue.learned import Learned
+from gateway.domain.queue.learning import AHEAD_MS_MAX, LatencyRule
 from gateway.domain.queue.samples import Samples
 
 RULE = LatencyRule()
@@ -244,33 +245,6 @@ def test_batchs_ceiling_is_no_more_than_the_engine_runs_now() -> None:
     """What was learned is another engine's, or that of other flags."""
     found = RULE.ceilings(START, EngineFacts(running_max=16), now_ms=0)
     assert (found.batch_max, found.sequences_max) == (16, 16)
-
-
-@pytest.mark.parametrize(
-    ("samples", "word"),
-    [
-        (replace(WAITED_FOR, over=60), "cut"),
-        (WAITED_FOR, "grown"),
-        (MET, "kept"),
-        (replace(MET, interactive_ms=0), "alone"),
-    ],
-)
-def test_a_decision_has_a_word(samples: Samples, word: str) -> None:
-    now_ms = LATER_MS if samples.interactive_ms else RULE.alone_after_ms
-    after = decided(samples, now_ms=now_ms)
-    assert direction(START, after) == word
-    if word == "alone":
-        assert direction(after, START) == "beside"
-
-
-def test_the_later_epoch_counts_and_of_one_the_first() -> None:
-    """Also where what is remembered was lost, and a gateway knows more than the store."""
-    kept = Record(START, replace(MET, interactive_ms=5))
-    same = Record(replace(START, batch=7), Samples(1, counted=2, interactive_ms=9))
-    assert kept.met(same) == Record(START, replace(MET, counted=102, interactive_ms=9))
-    later = Record(replace(START, epoch=3, batch=7), Samples(3, counted=2))
-    assert kept.met(later) == Record(later.learned, Samples(3, counted=2, interactive_ms=5))
-    assert later.met(kept) == Record(later.learned, Samples(3, counted=2, interactive_ms=5))
 
 
 def test_batch_alone_has_a_target_and_a_ceiling_of_its_own() -> None:
