@@ -23,7 +23,7 @@ from gateway.domain.queue.samples import Samples
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue_ceilings_ports import Met
 
-AT_ONCE = 64
+AT_ONCE = 32
 """Workers in one call."""
 _LEARNED = len(fields(Learned))
 _COUNTS = len(fields(Samples)) - 1
