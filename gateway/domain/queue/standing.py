@@ -42,26 +42,26 @@ def standing_of(tenant: str, band: Band, weight: int, shares: Shares) -> Standin
     """Where `tenant`, whose requests come with this weight, stands. Of a tenant that was served
     more than others and has nothing there now that is not known: it may have more ahead."""
     own = shares.get(tenant, {}).get(band)
-    others = {
-        name: each[band]
+    others = [
+        each[band]
         for name, each in shares.items()
         if name != tenant and band in each and each[band].requests
-    }
+    ]
     # Interactive goes before all batch.
     before = 0
     if band is Band.BATCH:
         before = sum(
             each[Band.INTERACTIVE].tokens for each in shares.values() if Band.INTERACTIVE in each
         )
-    backlogs = [Backlog(each.counter, each.tokens, each.weight) for each in others.values()]
-    waits = own is not None and own.requests > 0
-    floor = min((each.counter for each in backlogs), default=0)
-    counter = floor if own is None else own.counter if waits else max(own.counter, floor)
-    tokens = own.tokens if own is not None else 0
+    if own is None:
+        # It would be lifted to whoever was served least, and so come first.
+        return Standing(requests=0, ahead_tokens=None, next_ahead_tokens=before)
+    backlogs = [Backlog(each.counter, each.tokens, each.weight) for each in others]
+    first = before + ahead_of(own.counter, 0, weight, backlogs)
     return Standing(
-        requests=own.requests if own is not None else 0,
-        ahead_tokens=before + ahead_of(counter, 0, weight, backlogs) if waits else None,
-        next_ahead_tokens=before + ahead_of(counter, tokens, weight, backlogs),
+        requests=own.requests,
+        ahead_tokens=first if own.requests else None,
+        next_ahead_tokens=before + ahead_of(own.counter, own.tokens, weight, backlogs),
     )
 
 

@@ -13,15 +13,15 @@ from gateway.domain.queue.tickets import Band, Queued
 TENANTS = "abcde"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_it_is_what_the_next_request_is_told(seed: int) -> None:
-    """Tenants of several weights and sizes, some of which run too: tokens ahead of the first that
-    waits, and of one that then comes, are those of the queue's own answers."""
+    """Tenants of several weights and sizes, of which some only run and some have nothing: tokens
+    ahead of the first that waits, and of one that then comes, are those of the queue's answers."""
     chance = random.Random(seed)  # noqa: S311
     queue = pool(worker(sequences=4, batch_sequences=3))
     sizes = {name: chance.randrange(1, 500) for name in TENANTS}
     weights = {name: chance.choice([1, 2, 4]) for name in TENANTS}
-    for number in range(60):
+    for number in range(chance.choice([6, 9, 12, 60])):
         name, make = chance.choice(TENANTS), chance.choice([ticket, batch])
         enter(queue, make(f"{number:03}", name, cost=sizes[name], weight=weights[name]))
     compared = 0
@@ -43,7 +43,7 @@ def test_it_is_what_the_next_request_is_told(seed: int) -> None:
             assert told.own_ahead == shown.requests
             assert shown.next_ahead_tokens == told.ahead_tokens
             queue.leave(one.id, actual_cost=None, now_ms=0)
-    assert compared > 5
+    assert compared >= 1
 
 
 def test_a_tenant_that_is_new_comes_before_who_waits_with_much() -> None:
