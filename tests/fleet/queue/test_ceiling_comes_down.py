@@ -14,9 +14,9 @@ RUNNING_MAX = 12
 FLAGS = f"--max-running-requests {RUNNING_MAX} --speed 0.5"
 """Half as fast as four H100 are thought to be. The prompts of others hold up whatever runs, so a
 token takes the longer the more run: here far over 40 ms at 12, and under them at one."""
-PROMPT_WORDS = 2_500
-OUTPUT_TOKENS = range(20, 60)
-BATCH_CLIENTS, INTERACTIVE_CLIENTS = 14, 2
+PROMPT_WORDS = 1_500
+OUTPUT_TOKENS = range(20, 32)
+BATCH_CLIENTS, INTERACTIVE_CLIENTS = 11, 2
 WITHIN_S = 50.0
 
 
