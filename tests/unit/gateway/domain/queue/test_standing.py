@@ -56,6 +56,20 @@ def test_a_tenant_that_is_new_comes_before_who_waits_with_much() -> None:
     assert standing_of("new", Band.BATCH, 1, shares).next_ahead_tokens == 4_900
 
 
+def test_who_was_served_while_others_waited_comes_after_them() -> None:
+    """Also where nothing of it waits any more: what runs has counted."""
+    queue = pool(worker(sequences=1))
+    enter(queue, ticket("r0", "c"), ticket("r1", "b", cost=30), ticket("r2", "b", cost=30))
+    enter(queue, ticket("r3", "a", cost=40))
+    queue.leave("r0", actual_cost=10, now_ms=0)
+    assert queue.places["r3"].ticket.tenant == "a"
+    shown = standing_of("a", Band.INTERACTIVE, 1, shares_of(queue))
+    assert (shown.requests, shown.ahead_tokens, shown.next_ahead_tokens) == (0, None, 40)
+    told = queue.enter(ticket("r4", "a", cost=40), max_queued=9, now_ms=0)
+    assert isinstance(told, Queued)
+    assert told.ahead_tokens == 40
+
+
 def test_the_wait_is_in_proportion() -> None:
     """As `Speed` would say of so many tokens, but for a rounding."""
     speed = Speed()
