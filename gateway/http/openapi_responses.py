@@ -61,7 +61,11 @@ SHARED_HEADERS: Json = {
     "x-request-id": _header("The id of this request, also of its usage record."),
     **{name: _header(meaning, "integer") for name, meaning in _LIMIT_HEADERS.items()},
     **{name: _header(meaning) for name, meaning in (_RESETS | _BUDGET_HEADERS).items()},
-    "x-weir-queue-ms": _header("Milliseconds that the request waited.", "integer"),
+    "x-weir-queue-ms": _header(
+        "Milliseconds that the request waited for a worker; of a refusal only where it asked for "
+        "one.",
+        "integer",
+    ),
     "x-weir-worker": _header("The worker, where the operator shows it."),
     "retry-after": {
         "description": "Whole seconds until a retry may succeed.",
@@ -94,6 +98,13 @@ CLASS_HEADERS: list[Json] = [
         "required": False,
         "description": "Keeps this request off hosted providers; it can only tighten.",
         "schema": {"enum": ["self_hosted_only", "hosted_allowed"]},
+    },
+    {
+        "name": "x-weir-max-wait-ms",
+        "in": "header",
+        "required": False,
+        "description": "Milliseconds that it waits for a worker at most; it can only shorten.",
+        "schema": {"type": "integer", "minimum": 0},
     },
 ]
 
@@ -178,8 +189,8 @@ SHARED_RESPONSES: Json = {
         ErrorAnswer,
         {
             0: _header_refs(_ID),
-            429: _header_refs((*_LIMITS, *_RETRY)),
-            503: _header_refs((*_ID, *_RETRY)),
+            429: _header_refs((*_LIMITS, "x-weir-queue-ms", *_RETRY)),
+            503: _header_refs((*_ID, "x-weir-queue-ms", *_RETRY)),
         },
     ),
     **_errors(
