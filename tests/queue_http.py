@@ -3,6 +3,8 @@
 import asyncio
 import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,13 +19,17 @@ import msgspec
 import redis
 import servers
 from weir_dev import Json, WeirDev, weir_dev
+from worker_process import ended
 
+from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.pool_queue_scripts import CONSTANTS, keys_of
+from gateway.adapters.redis import connect_redis
+from gateway.serving.queue_ports import PoolUse
 
-SLOT_TOKENS = 512
-"""A request of these tests is expected to come to hold nearly so many."""
 LONG = 480
-"""The output tokens of such a request; a prompt takes the rest."""
+"""The output tokens of a request of these tests, where nothing else is said."""
+PROMPT = 32
+"""And of its prompt, about."""
 
 
 def _at(name: str) -> int:
@@ -125,6 +131,11 @@ class PoolStore:
     def waiting(self) -> list[Ticket]:
         """Those without a place."""
         return [each for each in self.tickets().values() if not each.granted_ms]
+
+    def count_waiting(self) -> int:
+        """How many wait for a place."""
+        orders = [key for key in self._keys if ":order:" in key]
+        return sum(self._client.zcard(key) - 1 for key in orders if self._client.exists(key))
 
     def sent_before(self, ticket_id: str) -> list[Ticket]:
         """What was granted between its asking and its own grant, by the store's time and in the
@@ -233,11 +244,17 @@ async def clients(system: WeirDev) -> AsyncIterator[Clients]:
 
 @contextmanager
 def queue_system(
-    folder: Path, *, slots: int, gateways: int = 1, speed: float = 4.0, **environment: str
+    folder: Path,
+    *,
+    slots: int,
+    tokens: int = LONG,
+    gateways: int = 1,
+    speed: float = 4.0,
+    **environment: str,
 ) -> Iterator[WeirDev]:
-    """Gateways before one simulated worker whose memory holds `slots` requests of `LONG` tokens:
-    what there is more of waits. Their environment is `WEIR_` + the names given."""
-    kv_tokens = round((slots + 0.5) * SLOT_TOKENS / 0.95)
+    """Gateways before one simulated worker whose memory holds `slots` requests of so many output
+    tokens: what there is more of waits. Their environment is `WEIR_` + the names given."""
+    kv_tokens = round((slots + 0.5) * (tokens + PROMPT) / 0.95)
     flags = f"--kv-tokens {kv_tokens} --speed {speed} --disable-radix-cache"
     before = dict(os.environ)
     os.environ.update({f"WEIR_{name}": value for name, value in environment.items()})
@@ -252,6 +269,37 @@ def queue_system(
 
 
 @contextmanager
+def one_more_gateway(system: WeirDev, folder: Path) -> Iterator[tuple[str, int]]:
+    """A gateway that nobody starts again, its URL and process id, until the block ends."""
+    port = servers.free_port()
+    url = f"http://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "WEIR_DATABASE_URL": system.ready["database_url"],
+        "WEIR_REDIS_URL": system.ready["redis_url"],
+        "WEIR_JOURNAL_DIR": str(folder / "journal-of-one-more"),
+        "WEIR_LISTEN": f"127.0.0.1:{port}",
+    }
+    command = [sys.executable, "-m", "gateway", "serve"]
+    log_path = folder / "one-more.log"
+    with (
+        log_path.open("wb") as log,
+        ended(
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True)
+        ) as process,
+    ):
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(OSError):
+                if system.request("GET", url + "/readyz").status == 200:
+                    break
+            assert process.poll() is None, log_path.read_text()
+            assert time.monotonic() < deadline, log_path.read_text()
+            time.sleep(0.02)
+        yield url, process.pid
+
+
+@contextmanager
 def store_of(system: WeirDev) -> Iterator[PoolStore]:
     """The pool of the system's model."""
     with PoolStore(system.ready["redis_url"], system.model).listening() as store:
@@ -259,7 +307,7 @@ def store_of(system: WeirDev) -> Iterator[PoolStore]:
 
 
 WAITS = {"max_queued": 2_000, "max_wait_ms": 100_000}
-"""Of tenants and of their keys: the narrower of both holds."""
+"""Of tenants, and so of keys that have none of their own."""
 
 
 def new_tenant(system: WeirDev, request_class: str = "interactive", **limits: Any) -> WeirDev:
@@ -272,33 +320,52 @@ def new_tenant(system: WeirDev, request_class: str = "interactive", **limits: An
     put = system.admin("PUT", f"/admin/v1/tenants/{tenant}/limits", {**WAITS, **limits})
     assert put.status == 200, put.raw
     seen.secrets[tenant] = new_key(seen, request_class)
+    until_limits(seen, {**WAITS, **limits}["max_queued"])
     return seen
 
 
 def new_key(system: WeirDev, request_class: str) -> str:
-    """One more key of the tenant, that every gateway knows, with the limits written before."""
+    """One more key of the tenant, that every gateway knows, with the limits written before. It has
+    none of its own."""
     path = f"/admin/v1/tenants/{system.tenant}/keys"
     made = system.admin("POST", path, {"name": uuid4().hex[:8], "class": request_class})
     assert made.status == 201, made.raw
     secret: str = made.json["secret"]
-    put = system.admin("PUT", f"/admin/v1/keys/{made.json['id']}/limits", WAITS)
-    assert put.status == 200, put.raw
     deadline = time.monotonic() + 5
     for index in range(len(system.ready["gateways"])):
         url = system.gateway(index) + "/v1/limits"
         while True:
             shown = system.request("GET", url, token=secret)
-            if shown.status == 200 and shown.json["key"]["max_queued"] == WAITS["max_queued"]:
+            if shown.status == 200:
                 break
             assert time.monotonic() < deadline, "the new key did not reach every gateway"
     return secret
 
 
+def until_limits(system: WeirDev, max_queued: int) -> None:
+    """Wait until every gateway has the tenant's limits."""
+    deadline = time.monotonic() + 5
+    for index in range(len(system.ready["gateways"])):
+        while system.limits(gateway=index).get("tenant", {}).get("max_queued") != max_queued:
+            assert time.monotonic() < deadline, "the limits did not reach every gateway"
+
+
 async def until_waiting(store: PoolStore, count: int, within_s: float = 20) -> None:
     """Wait until so many wait for a place."""
     await servers.eventually(
-        lambda: len(store.waiting()) >= count, within_s=within_s, what=f"{count} wait"
+        lambda: store.count_waiting() >= count, within_s=within_s, what=f"{count} wait"
     )
+
+
+async def use_of(system: WeirDev) -> PoolUse:
+    """The pool as gateways see it."""
+    url = system.ready["redis_url"]
+    client = connect_redis(url, timeout_ms=1_000)
+    try:
+        queue = RedisPoolQueue(client, url=url, gateway="seen", ttl_ms=1_000, timeout_ms=1_000)
+        return await queue.observe(system.model)
+    finally:
+        await client.aclose()
 
 
 async def at_rest(store: PoolStore, within_s: float = 5) -> None:
