@@ -107,9 +107,9 @@ class Bench:
         await self.queue.began(POOL, ticket_id)
         self.running.append(ticket_id)
 
-    async def renew(self, _: int = 0) -> None:
+    async def renew(self, standing: bool) -> None:
         """As many as one script renews."""
-        await self.queue.renew(POOL, self.waiting[-AT_ONCE:])
+        await self.queue.renew(POOL, self.waiting[-AT_ONCE:], standing=standing)
 
     async def fill(self, count: int) -> None:
         """Until so many wait."""
@@ -166,11 +166,17 @@ async def measure_steps(tenants: int, sizes: Sequence[int], count: int) -> list[
                 "take up": bench.take_up,
                 "tick": lambda _: bench.queue.tick(POOL),
             }
-            rounds: dict[str, list[float]] = {name: [] for name in (*steps, "renew", "grant")}
+            renewals: dict[str, Callable[[int], Awaitable[object]]] = {
+                "renew": lambda _: bench.renew(standing=False),
+                "standing": lambda _: bench.renew(standing=True),
+            }
+            names = (*steps, *renewals, "grant")
+            rounds: dict[str, list[float]] = {name: [] for name in names}
             for _ in range(ROUNDS):
                 for name, call in steps.items():
                     rounds[name].append(await bench.cpu_us(call, min(count, WORKERS * PLACES)))
-                rounds["renew"].append(await bench.cpu_us(bench.renew, 1))
+                for name, call in renewals.items():
+                    rounds[name].append(await bench.cpu_us(call, 1))
                 of_grant = ("enter", "leave", "take up")
                 rounds["grant"].append(sum(rounds[name][-1] for name in of_grant))
             for values in rounds.values():
@@ -182,6 +188,7 @@ async def measure_steps(tenants: int, sizes: Sequence[int], count: int) -> list[
                 (f"{size:,}", f"{tenants:,}",
                  *(f"{low[name]:.0f}" for name in ("nothing", "enter", "leave")),
                  f"{low['take up']:.0f}", f"{low['tick']:.0f}", f"{low['renew'] / renewed:.1f}",
+                 f"{low['standing'] / renewed:.1f}",
                  f"{low['grant']:.0f}", f"{middle:.0f}", f"{1e6 / low['grant']:,.0f}",
                  f"{memory / size:,.0f}")
             )  # fmt: skip
@@ -228,6 +235,7 @@ async def run(only: set[str], quick: bool) -> None:
             "What a step costs the server's core, µs, least disturbed tenth",
             ("waiting", "tenants", "a script that does nothing", "enter, queued",
              "leave, another granted", "take up and began", "tick", "renew, an id",
+             "and where it stands",
              "a grant's steps together", "median", "grants/s of the core", "bytes a ticket"),
             rows,
         )  # fmt: skip
