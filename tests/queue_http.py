@@ -81,7 +81,7 @@ class PoolStore:
         self._tickets = self._keys[0]
         self.granted: list[str] = []
         """Ids in the order of the grants that were told by a message."""
-        self.seen: dict[str, Ticket] = {}
+        self.seen: list[Ticket] = []
         """What the store had of each of them then, but for what had ended already."""
         self._stop = threading.Event()
         self._hearing = threading.Thread(target=self._hear)
@@ -99,7 +99,7 @@ class PoolStore:
                         self.granted.append(name)
                         ticket = self.ticket(name)
                         if ticket is not None:
-                            self.seen[name] = ticket
+                            self.seen.append(ticket)
 
     @contextmanager
     def listening(self) -> Iterator["PoolStore"]:
@@ -137,13 +137,17 @@ class PoolStore:
         orders = [key for key in self._keys if ":order:" in key]
         return sum(self._client.zcard(key) - 1 for key in orders if self._client.exists(key))
 
+    def sent(self, ticket_id: str) -> Ticket:
+        """What the store had of it when it was granted, the first time. Fails where that was told
+        by no message: it did not wait."""
+        return next(each for each in self.seen if each.id == ticket_id)
+
     def sent_before(self, ticket_id: str) -> list[Ticket]:
         """What was granted between its asking and its own grant, by the store's time and in the
         store's order."""
-        asked = self.seen[ticket_id]
-        before = self.granted[: self.granted.index(ticket_id)]
-        found = [self.seen[name] for name in before if name in self.seen]
-        return [each for each in found if each.granted_ms > asked.entered_ms]
+        asked = self.sent(ticket_id)
+        before = self.seen[: self.seen.index(asked)]
+        return [each for each in before if each.granted_ms > asked.entered_ms]
 
     def left_behind(self) -> list[str]:
         """Whatever is still in any key of the pool on behalf of a request. A tenant's counter,

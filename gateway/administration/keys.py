@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +21,7 @@ from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.domain.instants import instant_of
+from gateway.domain.limits_check import given_fields
 from gateway.domain.tenant import ApiKey, Limits, RequestClass
 from gateway.errors import Conflict, NotFound, Unprocessable
 
@@ -174,7 +174,7 @@ async def _insert_key(
             id=new_id("key"),
             digest=digest,
             secret_hint=secret[-HINT_CHARACTERS:],
-            limits=msgspec.to_builtins(limits),
+            limits=given_fields(limits),
         )
         .returning(*KEY_COLUMNS)
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import msgspec
 from sqlalchemy import update
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
@@ -13,8 +12,8 @@ from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.administration.views import tenant_limits
-from gateway.domain.limits_check import Reach, changed_limits, limits_from
-from gateway.domain.tenant import ApiKey, Limits, Tenant
+from gateway.domain.limits_check import Reach, changed_limits, given_fields, limits_from
+from gateway.domain.tenant import ApiKey, Limits, Tenant, TenantLimits
 
 Revision = Callable[[Limits, Reach], Limits]
 """From the limits in force and what they can reach, the limits to be stored."""
@@ -42,8 +41,8 @@ class LimitVerbs(Store):
         return await self._revise_tenant(actor, tenant_id, _amendment(changes, model_id))
 
     @verb
-    async def get_tenant_limits(self, tenant_id: str) -> Limits:
-        """A tenant's limits as they hold, its data policy said in any case."""
+    async def get_tenant_limits(self, tenant_id: str) -> TenantLimits:
+        """A tenant's limits as they hold, its defaults filled in."""
         async with self._reading() as db:
             return tenant_limits((await existing_tenant(db, tenant_id)).limits)
 
@@ -67,7 +66,7 @@ class LimitVerbs(Store):
 
     @verb
     async def get_key_limits(self, key_id: str) -> Limits:
-        """A key's own limits."""
+        """A key's own limits; what is None of its data policy and its waiting is its tenant's."""
         async with self._reading() as db:
             return (await existing_key(db, key_id)).limits
 
@@ -82,7 +81,7 @@ class LimitVerbs(Store):
             row = await change.db.execute(
                 update(tenant)
                 .where(tenant.c.id == tenant_id)
-                .values(limits=msgspec.to_builtins(revised))
+                .values(limits=given_fields(revised))
                 .returning(*TENANT_COLUMNS)
             )
             after = tenant_from(row.one())
@@ -104,6 +103,7 @@ class LimitVerbs(Store):
                 change.db,
                 currency=owner.currency,
                 now_ms=self._now_ms(),
+                of_key=True,
                 allowed_models=before.models,
             )
             revised = revise(before.limits, reach)
@@ -112,7 +112,7 @@ class LimitVerbs(Store):
             row = await change.db.execute(
                 update(api_key)
                 .where(api_key.c.id == key_id)
-                .values(limits=msgspec.to_builtins(revised))
+                .values(limits=given_fields(revised))
                 .returning(*KEY_COLUMNS)
             )
             after = key_from(row.one())

@@ -17,6 +17,7 @@ async def reach_of(
     *,
     currency: str,
     now_ms: int,
+    of_key: bool = False,
     allowed_models: Collection[str] | None = None,
 ) -> Reach:
     """The reach of a tenant that is billed in `currency`, or of its key for `allowed_models`."""
@@ -26,6 +27,7 @@ async def reach_of(
     return Reach(
         known_models=await known_models(db),
         allowed_models=allowed_models,
+        of_key=of_key,
         currency=currency,
         prices=PriceBook(price_from(row) for row in rows),
         now_ms=now_ms,

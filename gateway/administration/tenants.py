@@ -20,7 +20,7 @@ from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.domain.instants import instant_of
-from gateway.domain.limits_check import has_budget, limits_from
+from gateway.domain.limits_check import given_fields, has_budget, limits_from
 from gateway.domain.tenant import BillingProfile, Limits, Tenant
 from gateway.errors import Conflict, NotFound, Unprocessable
 
@@ -55,7 +55,7 @@ class TenantVerbs(Store):
                 raise Conflict(f"tenant {tenant_id} exists already")
             row = await change.db.execute(
                 insert(tenant_table)
-                .values(**values, limits=msgspec.to_builtins(checked))
+                .values(**values, limits=given_fields(checked))
                 .returning(*TENANT_COLUMNS)
             )
             created = tenant_from(row.one())

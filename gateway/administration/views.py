@@ -10,16 +10,27 @@ from gateway.administration.pages import Page
 from gateway.domain.account import AuditEntry, User
 from gateway.domain.hosted import HostedPrice, HostedProvider
 from gateway.domain.instants import shown
-from gateway.domain.tenant import ApiKey, DataPolicy, Limits, Model, Tenant, Worker
+from gateway.domain.tenant import (
+    ApiKey,
+    DataPolicy,
+    Limits,
+    Model,
+    Tenant,
+    TenantLimits,
+    Worker,
+    waiting_of,
+)
 
 View = dict[str, Any]
 
 
-def tenant_limits(limits: Limits) -> Limits:
-    """A tenant's limits as they hold: where none is stored its data policy is the strict one. A
-    key's stay as they are: None there means that its tenant's holds."""
+def tenant_limits(limits: Limits) -> TenantLimits:
+    """A tenant's limits as they hold: where none is stored its data policy is the strict one, and
+    its requests wait as the defaults say. A key's stay as they are: None there means that its
+    tenant's holds."""
     policy = limits.data_policy or DataPolicy.SELF_HOSTED_ONLY
-    return msgspec.structs.replace(limits, data_policy=policy)
+    fields = {**msgspec.structs.asdict(limits), **waiting_of(limits)._asdict()}
+    return TenantLimits(**{**fields, "data_policy": policy})
 
 
 def tenant_view(tenant: Tenant) -> View:

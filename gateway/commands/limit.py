@@ -16,8 +16,9 @@ HELP = {
     "max_sequences": "Sequences running at once.",
     "tpm": "Tokens charged in any 60 s.",
     "rpm": "Requests admitted in any 60 s.",
-    "max_queued": "Requests waiting at once.",
-    "max_wait_ms": "Longest wait in the queue, in milliseconds.",
+    "max_queued": "Requests waiting at once; a key's can be none: its tenant's holds.",
+    "max_wait_ms": "Longest wait in the queue, in milliseconds; a key's can be none: its tenant's "
+    "holds. Batch waits for as long as WEIR_QUEUE_BATCH_WAIT_MS says.",
     "weight": "Share among tenants that wait, 1 to 1000.",
     "monthly_budget": "Of a calendar month, in the tenant's currency: 500.00. Every model that it "
     "is for must have a price.",

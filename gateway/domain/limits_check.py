@@ -7,6 +7,8 @@ tenant's. Refused are:
   it: what a request may cost would not be known, and nothing could be refused for it. It reaches
   every model for a tenant, those that the key may use for a key, the one for a model; there must
   be one;
+- of a tenant, no bound on how many of its requests wait or on how long they do; a key may leave
+  both to its tenant;
 - limits of a model that does not exist, or that the key may not use: no request ever meets them,
   and whoever wrote them believes in something that is not so.
 
@@ -22,7 +24,7 @@ import msgspec
 from billing.domain.money import InvalidAmount, parse_amount
 from billing.domain.price_book import PriceBook
 from gateway.domain.field_errors import unprocessable_field
-from gateway.domain.tenant import Limits, ModelLimits
+from gateway.domain.tenant import Limits, ModelLimits, TenantLimits
 from gateway.errors import Unprocessable
 
 SELF = "self"
@@ -36,6 +38,8 @@ class Reach:
     known_models: Collection[str]
     allowed_models: Collection[str] | None = None
     """Those that the key may use; None is all, and a tenant's."""
+    of_key: bool = False
+    """Whether they are a key's, and may leave to its tenant what a tenant must say."""
     currency: str = "USD"
     prices: PriceBook = field(default_factory=PriceBook)
     now_ms: int = 0
@@ -50,17 +54,19 @@ class Reach:
 
 def limits_from(fields: object, reach: Reach) -> Limits:
     """The limits that `fields` describe: decoded JSON, where absent fields take their defaults, or
-    Limits built in code, which nothing has checked yet.
+    Limits built in code, which nothing has checked yet, and where None is absent.
 
     Raises Unprocessable naming the field that is unknown, of a wrong type, out of range, a model
     that cannot be reached, or a limit that could not be enforced.
     """
     if isinstance(fields, Limits):
-        fields = msgspec.to_builtins(fields)
+        fields = given_fields(fields)
     if isinstance(fields, Mapping):
         _check_models(fields.get("models"))
     try:
         limits = msgspec.convert(fields, Limits)
+        if not reach.of_key:
+            msgspec.convert(fields, TenantLimits)
     except msgspec.ValidationError as error:
         raise unprocessable_field(error) from error
     _check_reached(limits, reach)
@@ -79,12 +85,19 @@ def changed_limits(
     """`limits` with the named fields replaced, of one model where `model_id` is given, checked as
     a whole. A model that is left with no limit of its own is named no more."""
     if model_id is None:
-        return limits_from({**msgspec.to_builtins(limits), **changes}, reach)
+        return limits_from({**given_fields(limits), **changes}, reach)
     narrowed = msgspec.to_builtins(limits.models.get(model_id, ModelLimits()))
     models = {**msgspec.to_builtins(limits.models), model_id: {**narrowed, **changes}}
     changed = changed_limits(limits, {"models": models}, reach)
     kept = {name: own for name, own in changed.models.items() if own != ModelLimits()}
     return msgspec.structs.replace(changed, models=kept)
+
+
+def given_fields(limits: Limits) -> dict[str, object]:
+    """The fields as JSON has them, without those that are None: absent means the same, to releases
+    too in which some could not be null. Limits are stored so."""
+    fields: dict[str, object] = msgspec.to_builtins(limits)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def has_budget(limits: Limits) -> bool:

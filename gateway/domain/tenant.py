@@ -1,7 +1,7 @@
 """Tenants, API keys, models, workers and their limits, as the gateway knows them."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,12 @@ Budget = Annotated[
     ),
 ]
 """Money as people write it; `limits_check` reads it with its currency before it is stored."""
+
+
+MAX_QUEUED = 64
+"""So many requests of a tenant may wait where nobody says how many."""
+MAX_WAIT_MS = 10_000
+"""So long they wait where nobody says how long."""
 
 
 class RequestClass(StrEnum):
@@ -56,14 +62,17 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     `max_sequences` counts sequences running at once, `tpm` tokens charged in any trailing 60 s,
     `rpm` requests admitted in any trailing 60 s; `monthly_budget` is an amount in the tenant's
     currency for a month of its time zone; `max_prompt_tokens` bounds a request's prompts together,
-    `max_output_tokens` each of its choices. None is no limit, 0 is none at all.
+    `max_output_tokens` each of its choices; `max_queued` counts requests that wait, each of them
+    for `max_wait_ms` at most. None is no limit, 0 is none at all.
     """
 
     max_sequences: NonNegative | None = None
     tpm: NonNegative | None = None
     rpm: NonNegative | None = None
-    max_queued: NonNegative = 64
-    max_wait_ms: NonNegative = 10_000
+    max_queued: NonNegative | None = None
+    """None is 64 for a tenant, whose waiting is always bounded, and for a key whatever its tenant's
+    is; the same of `max_wait_ms`, which is 10 s then."""
+    max_wait_ms: NonNegative | None = None
     weight: Weight = 1
     monthly_budget: Budget | None = None
     max_prompt_tokens: NonNegative | None = None
@@ -72,6 +81,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """None is `self_hosted_only` for a tenant, and for a key whatever its tenant's is."""
     cache_isolation: CacheIsolation = CacheIsolation.TENANT
     models: dict[str, ModelLimits] = {}
+
+
+class TenantLimits(Limits, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The limits of a tenant: as a key's, but nothing waits without a bound in number and time."""
+
+    max_queued: NonNegative = MAX_QUEUED
+    max_wait_ms: NonNegative = MAX_WAIT_MS
 
 
 class BillingProfile(
@@ -181,3 +197,22 @@ def data_policy(tenant: Tenant, key: ApiKey) -> DataPolicy:
         and key.limits.data_policy is not DataPolicy.SELF_HOSTED_ONLY
     )
     return DataPolicy.HOSTED_ALLOWED if allowed else DataPolicy.SELF_HOSTED_ONLY
+
+
+class Waiting(NamedTuple):
+    """How many requests of a tenant may wait, and how long each of them may."""
+
+    max_queued: int
+    max_wait_ms: int
+
+
+def waiting_of(tenant: Limits, key: Limits | None = None) -> Waiting:
+    """What holds of a tenant's limits, and of its key's where those are narrower. A key without
+    limits of its own leaves it at the tenant's."""
+    max_queued = MAX_QUEUED if tenant.max_queued is None else tenant.max_queued
+    max_wait_ms = MAX_WAIT_MS if tenant.max_wait_ms is None else tenant.max_wait_ms
+    if key is not None and key.max_queued is not None:
+        max_queued = min(max_queued, key.max_queued)
+    if key is not None and key.max_wait_ms is not None:
+        max_wait_ms = min(max_wait_ms, key.max_wait_ms)
+    return Waiting(max_queued, max_wait_ms)

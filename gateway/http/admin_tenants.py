@@ -12,7 +12,7 @@ from gateway.administration.views import (
     tenant_limits,
     tenant_view,
 )
-from gateway.domain.tenant import Limits
+from gateway.domain.tenant import TenantLimits
 from gateway.http.admin_bodies import (
     KeyBody,
     TenantBody,
@@ -81,15 +81,15 @@ class TenantController(Controller):
         )
         return tenant_view(tenant)
 
-    @get("/{tenant_id:str}/limits", opt=described(Limits))
-    async def get_limits(self, administration: Verbs, tenant_id: FromPath[str]) -> Limits:
+    @get("/{tenant_id:str}/limits", opt=described(TenantLimits))
+    async def get_limits(self, administration: Verbs, tenant_id: FromPath[str]) -> TenantLimits:
         """A tenant's limits, in the form that PUT takes."""
         return await administration.get_tenant_limits(tenant_id)
 
-    @put("/{tenant_id:str}/limits", opt=described(Limits, body=Limits))
+    @put("/{tenant_id:str}/limits", opt=described(TenantLimits, body=TenantLimits))
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
-    ) -> Limits:
+    ) -> TenantLimits:
         """Replace all of a tenant's limits; fields that are absent take their defaults."""
         fields = await read_body(request, dict[str, Any])
         tenant = await administration.put_tenant_limits(actor_of(request), tenant_id, fields)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from gateway.domain.account import Role
-from gateway.domain.tenant import BillingProfile, EngineKind, Limits, RequestClass
+from gateway.domain.tenant import BillingProfile, EngineKind, Limits, RequestClass, TenantLimits
 
 Item = TypeVar("Item")
 Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
@@ -25,7 +25,7 @@ class TenantAnswer(_Answer):
     currency: str
     time_zone: str
     billing_profile: BillingProfile
-    limits: Limits
+    limits: TenantLimits
     limits_version: int
 
 

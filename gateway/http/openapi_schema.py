@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from gateway.domain.tenant import Limits
+from gateway.domain.tenant import TenantLimits
 from gateway.http.admin_bodies import TenantBody
 from gateway.wire.bodies import ChatBody, CompletionBody
 from gateway.wire.fields import TEMPLATE_SWITCHES
@@ -24,10 +24,10 @@ def schemas_of(types: Collection[Any]) -> tuple[dict[Any, Json], Json]:
     for body in (ChatBody, CompletionBody):
         if body.__name__ in components:
             _tighten(components[body.__name__])
-    if TenantBody.__name__ in components and Limits.__name__ in components:
+    if TenantBody.__name__ in components and TenantLimits.__name__ in components:
         # Kept as it came until the models that it names are known.
         components[TenantBody.__name__]["properties"]["limits"] = {
-            "$ref": REF_TEMPLATE.format(name=Limits.__name__)
+            "$ref": REF_TEMPLATE.format(name=TenantLimits.__name__)
         }
     return dict(zip(found, schemas, strict=True)), components
 

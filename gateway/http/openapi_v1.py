@@ -120,7 +120,8 @@ class OwnScopeUse(ScopeUseAnswer):
 class OwnUse(OwnScopeUse):
     """The tenant's or the key's limits and use now."""
 
-    max_queued: int
+    max_queued: int | None
+    """Null of a key: its tenant's holds."""
     sequences_queued: int | None
     """Requests that wait; null where that is not known: of a key nobody counts it."""
 

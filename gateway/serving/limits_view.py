@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from billing.domain.money import show_amount
 from gateway.domain.instants import shown
 from gateway.domain.scopes import ScopeLimits, ScopeUse, scopes_of
-from gateway.domain.tenant import Limits, ModelLimits
+from gateway.domain.tenant import Limits, ModelLimits, waiting_of
 from gateway.errors import Overloaded
 from gateway.serving.authenticate import Caller
 from gateway.serving.limit_headers import committed_pico
@@ -111,8 +111,11 @@ async def limits_view(
     queued = queued_of(caller.tenant.id, uses)
     return {
         "object": "limits",
-        "tenant": {**_own_view(tenant, scoped[0], month), **_queue_view(tenant, queued)},
-        "key": {**_own_view(key, scoped[1], month), **_queue_view(key, None)},
+        "tenant": {
+            **_own_view(tenant, scoped[0], month),
+            **_queue_view(waiting_of(tenant).max_queued, queued),
+        },
+        "key": {**_own_view(key, scoped[1], month), **_queue_view(key.max_queued, None)},
         "models": {
             name: {
                 "tenant": _own_view(tenant.models.get(name, none), scoped[2 * i + 2], month),
@@ -124,5 +127,5 @@ async def limits_view(
     }
 
 
-def _queue_view(limits: Limits, queued: int | None) -> Json:
-    return {"max_queued": limits.max_queued, "sequences_queued": queued}
+def _queue_view(max_queued: int | None, queued: int | None) -> Json:
+    return {"max_queued": max_queued, "sequences_queued": queued}

@@ -226,6 +226,19 @@ async def test_both_keys_of_a_tenant_wait_in_one_queue(
     assert {each.tenant for each in store.waiting()} == {tenant.tenant}
 
 
+async def test_a_key_without_limits_waits_as_its_tenant_may(
+    system: WeirDev, tenant: WeirDev, crowd: Clients, store: PoolStore
+) -> None:
+    """More of them than a tenant's default, and for longer."""
+    path = f"/admin/v1/tenants/{tenant.tenant}/limits"
+    assert system.admin("PUT", path, {"max_queued": 70, "max_wait_ms": 90_000}).status == 200
+    second = new_key(tenant, "interactive")
+    await saturated(crowd, store, second, more=65)
+    waits = [each.deadline_ms - each.entered_ms for each in store.waiting()]
+    assert len(waits) == 65
+    assert min(waits) > 80_000
+
+
 async def test_a_client_that_leaves_while_it_waits_is_gone_at_once(
     system: WeirDev, tenant: WeirDev, crowd: Clients, store: PoolStore
 ) -> None:

@@ -11,7 +11,7 @@ from price_examples import a_price
 from billing.domain.rating import cost_pico, most_pico
 from gateway.domain import admission
 from gateway.domain.admission import Demand, Granted, Refused
-from gateway.domain.tenant import Limits, ModelLimits
+from gateway.domain.tenant import Limits, ModelLimits, TenantLimits
 from gateway.serving.condition import WORDS
 from gateway.settings import Settings
 
@@ -92,8 +92,12 @@ def settle(store: Store, rid: str, cost: int) -> None:
 def test_every_knob_is_named_with_its_default() -> None:
     """All fields of limits, in their order; settings as they are read."""
     named = dict(KNOB.findall(PAGE))
-    fields = msgspec.to_builtins(Limits())
+    fields = msgspec.to_builtins(TenantLimits())
+    of_a_key = msgspec.to_builtins(Limits())
     shown = {name: "null" if value is None else str(value) for name, value in fields.items()}
+    for name in ("max_queued", "max_wait_ms"):
+        shown[name] += "; of a key null"
+        assert of_a_key[name] is None
     shown["models"] = "none"
     assert {name: default.strip() for name, default in named.items() if name in fields} == shown
     settings = [name for name in named if name.startswith("WEIR_")]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.domain.queue.fairness import weighted_tokens
 from gateway.domain.queue.tickets import Band
-from gateway.domain.tenant import RequestClass
+from gateway.domain.tenant import RequestClass, waiting_of
 from gateway.errors import InvalidRequest
 from gateway.serving.asking import Asking
 from gateway.serving.authenticate import Caller, request_class
@@ -75,18 +75,19 @@ def patience(
     caller: Caller, request: CompletionRequest, headers: Mapping[bytes, bytes], batch_wait_ms: int
 ) -> Patience:
     """Of a request, by its class, its limits and `x-weir-max-wait-ms`. Where tenant and key both
-    limit, the narrower holds. Raises InvalidRequest where the header is no number."""
+    limit, the narrower holds; a key that does not leaves it at its tenant's. Raises InvalidRequest
+    where the header is no number."""
     asked = request_class(caller, asked_batch=request.asked_batch)
     is_batch = asked is RequestClass.BATCH
-    limits = (caller.tenant.limits, caller.key.limits)
-    wait_ms = batch_wait_ms if is_batch else min(each.max_wait_ms for each in limits)
+    waiting = waiting_of(caller.tenant.limits, caller.key.limits)
+    wait_ms = batch_wait_ms if is_batch else waiting.max_wait_ms
     shorter_ms = max_wait_ms(headers)
     if shorter_ms is not None:
         wait_ms = min(wait_ms, shorter_ms)
     return Patience(
         band=Band.BATCH if is_batch else Band.INTERACTIVE,
         wait_ms=wait_ms,
-        max_queued=min(each.max_queued for each in limits),
+        max_queued=waiting.max_queued,
     )
 
 

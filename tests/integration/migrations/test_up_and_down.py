@@ -39,6 +39,9 @@ SCHEMA_QUERIES = (
 )
 
 
+ROWS_ONLY = ("0006",)
+
+
 async def schema_of(engine: AsyncEngine) -> list[list[tuple[object, ...]]]:
     """Everything that the catalogue says of the public schema, but for Alembic's own table."""
     found = []
@@ -65,14 +68,15 @@ async def test_up_down_and_up_again_leaves_the_same_schema(empty_database_url: s
 
 
 async def test_each_revision_undoes_itself(empty_database_url: str) -> None:
-    """Every single step down leaves the schema as it was before that step up."""
+    """Every single step down leaves the schema as it was before that step up, and every step but
+    those that only change rows makes another."""
     engine = async_engine(empty_database_url, pooled=False)
     revisions = [each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions()]
     await upgrade(empty_database_url)
     for upper, lower in zip(revisions, [*revisions[1:], "base"], strict=True):
         with_upper = await schema_of(engine)
         await downgrade(empty_database_url, lower)
-        assert await schema_of(engine) != with_upper, upper
+        assert (await schema_of(engine) == with_upper) is (upper in ROWS_ONLY), upper
         await upgrade(empty_database_url)
         await downgrade(empty_database_url, upper)
         assert await schema_of(engine) == with_upper, upper

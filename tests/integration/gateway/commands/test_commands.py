@@ -87,6 +87,25 @@ def test_limit_set_changes_only_what_is_named(weir: Weir) -> None:
     assert weir.json("limit", "show", "acme") == narrowed
 
 
+def test_a_keys_waiting_is_its_tenants_until_it_has_one(weir: Weir) -> None:
+    """`none` gives it back; a tenant's waiting is always bounded."""
+    weir.ok("tenant", "create", "acme")
+    key_id = weir.json("key", "create", "acme", "--name", "k", "--class", "interactive")["id"]
+    own = weir.json("limit", "set", "--key", key_id, "--tpm", "100")
+    assert (own["max_queued"], own["max_wait_ms"]) == (None, None)
+    own = weir.json("limit", "set", "--key", key_id, "--max-queued", "0", "--max-wait-ms", "5000")
+    assert (own["tpm"], own["max_queued"], own["max_wait_ms"]) == (100, 0, 5_000)
+    own = weir.json("limit", "set", "--key", key_id, "--max-wait-ms", "none")
+    assert (own["max_queued"], own["max_wait_ms"]) == (0, None)
+    assert weir.json("limit", "show", "--key", key_id) == own
+    raised = weir.json("limit", "set", "acme", "--max-wait-ms", "60000")
+    assert (raised["max_queued"], raised["max_wait_ms"]) == (64, 60_000)
+    for name in ("max-queued", "max-wait-ms"):
+        refused = weir.refused("limit", "set", "acme", f"--{name}", "none")
+        assert name.replace("-", "_") in refused
+    assert weir.json("limit", "show", "acme") == raised
+
+
 def test_a_budget_is_a_text_of_digits(weir: Weir) -> None:
     """R14: "500" is as good as "500.00", and either stays as it is; `none` takes it away (B04)."""
     weir.ok("tenant", "create", "acme")

@@ -19,6 +19,8 @@ DEFAULTS: dict[str, Any] = {
     "cache_isolation": "tenant",
     "models": {},
 }
+OF_A_KEY = {**DEFAULTS, **dict.fromkeys(("max_queued", "max_wait_ms", "data_policy"))}
+"""What a key leaves to its tenant."""
 
 
 NARROWED: dict[str, Any] = dict.fromkeys(
@@ -94,6 +96,7 @@ REFUSED_LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"max_sequences": 2**60}, "max_sequences"),
     ({"weight": 0}, "weight"),
     ({"max_queued": None}, "max_queued"),
+    ({"tpm": 9, "max_wait_ms": None}, "max_wait_ms"),
     ({"tokens_per_minute": 5}, "tokens_per_minute"),
     ({"monthly_budget": "500.00"}, "monthly_budget"),
     ({"monthly_budget": 500}, "monthly_budget"),
@@ -149,13 +152,33 @@ async def test_a_keys_limits_leave_the_data_policy_to_its_tenant(api: AdminApi) 
     key = await api.json("POST", "/tenants/acme/keys", {"name": "k", "class": "batch"})
     path = f"/keys/{key['id']}/limits"
     assert key["limits"]["data_policy"] is None
-    assert await api.json("GET", path) == {**DEFAULTS, "data_policy": None}
+    assert await api.json("GET", path) == OF_A_KEY
     strict = await api.json("PUT", path, {"data_policy": "self_hosted_only"})
     assert strict["data_policy"] == "self_hosted_only"
     assert (await api.json("PUT", path, {}))["data_policy"] is None
     allowed = await api.json("PUT", "/tenants/acme/limits", {"data_policy": "hosted_allowed"})
     assert allowed["data_policy"] == "hosted_allowed"
     assert await api.json("PUT", "/tenants/acme/limits", {}) == DEFAULTS
+
+
+async def test_a_keys_limits_leave_waiting_to_its_tenant(api: AdminApi) -> None:
+    """null unless the key has some of its own, whatever else is limited; never a tenant's."""
+    key = await api.json("POST", "/tenants/acme/keys", {"name": "k", "class": "interactive"})
+    assert key["limits"] == OF_A_KEY
+    path = f"/keys/{key['id']}/limits"
+    assert await api.json("PUT", path, {"tpm": 100}) == {**OF_A_KEY, "tpm": 100}
+    own = await api.json("PUT", path, {"max_queued": 0, "max_wait_ms": 10_000})
+    assert own == {**OF_A_KEY, "max_queued": 0, "max_wait_ms": 10_000}
+    assert (await api.json("GET", f"/keys/{key['id']}"))["limits"] == own
+    kept = await api.json("PUT", path, {**own, "max_queued": None})
+    assert kept == {**OF_A_KEY, "max_wait_ms": 10_000}
+    assert await api.json("GET", path) == kept
+    for body in ({"max_queued": -1}, {"max_queued": "64"}):
+        refused = await api.call("PUT", path, body)
+        assert (refused.status_code, refused.json()["param"]) == (422, "max_queued")
+    made = {"id": "globex", "name": "G", "limits": {"max_wait_ms": None}}
+    refused = await api.call("POST", "/tenants", made)
+    assert (refused.status_code, refused.json()["param"]) == (422, "max_wait_ms")
 
 
 async def test_a_secret_is_shown_once(api: AdminApi) -> None:
@@ -191,7 +214,7 @@ async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
     assert rotated.status_code == 201
     new = rotated.json()
     assert new["secret"] != old["secret"]
-    assert new["limits"] == {**DEFAULTS, "data_policy": None, "rpm": 3}
+    assert new["limits"] == {**OF_A_KEY, "rpm": 3}
     assert (await api.json("GET", f"/keys/{old['id']}"))["rotated_to"] == new["id"]
     again = await api.call("POST", f"/keys/{old['id']}/rotate")
     assert again.status_code == 409
@@ -199,11 +222,7 @@ async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
         revoked = await api.call("DELETE", f"/keys/{new['id']}")
         assert (revoked.status_code, revoked.content) == (204, b"")
     assert (await api.json("GET", f"/keys/{new['id']}"))["revoked_at"] is not None
-    assert await api.json("GET", f"/keys/{new['id']}/limits") == {
-        **DEFAULTS,
-        "data_policy": None,
-        "rpm": 3,
-    }
+    assert await api.json("GET", f"/keys/{new['id']}/limits") == {**OF_A_KEY, "rpm": 3}
 
 
 async def test_every_change_names_who_made_it(api: AdminApi) -> None:

@@ -2,10 +2,17 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from billing.domain.price_book import Price, PriceBook
-from gateway.domain.limits_check import Reach, changed_limits, has_budget, limits_from
+from gateway.domain.limits_check import (
+    Reach,
+    changed_limits,
+    given_fields,
+    has_budget,
+    limits_from,
+)
 from gateway.domain.tenant import Limits, ModelLimits
 from gateway.errors import Unprocessable
 
@@ -67,6 +74,7 @@ def test_what_is_given_is_taken() -> None:
         ({"tpm": "1"}, "tpm"),
         ({"tpm": False}, "tpm"),
         ({"max_wait_ms": None}, "max_wait_ms"),
+        ({"max_queued": None}, "max_queued"),
         ({"weight": 0}, "weight"),
         ({"weight": 1001}, "weight"),
         ({"speed": 1}, "speed"),
@@ -101,6 +109,30 @@ def test_limits_built_in_code_are_checked_too() -> None:
         limits_from(Limits(tpm=-1), REACH)
     with pytest.raises(Unprocessable):
         limits_from(Limits(models={"x": ModelLimits()}), REACH)
+
+
+def test_a_key_may_leave_waiting_to_its_tenant() -> None:
+    """Null is what it has where it says nothing; a tenant's cannot be taken away."""
+    of_key = replace(REACH, of_key=True)
+    assert limits_from({"max_queued": None, "max_wait_ms": None}, of_key) == Limits()
+    own = limits_from({"max_queued": 0, "max_wait_ms": 5}, of_key)
+    assert (own.max_queued, own.max_wait_ms) == (0, 5)
+    assert changed_limits(own, {"max_queued": None}, of_key) == Limits(max_wait_ms=5)
+    with pytest.raises(Unprocessable, match=r"^max_queued") as refused:
+        changed_limits(own, {"max_queued": None}, REACH)
+    assert refused.value.param == "max_queued"
+    assert changed_limits(Limits(), {"tpm": 5}, REACH) == Limits(tpm=5)
+    with pytest.raises(Unprocessable, match=r"^max_wait_ms"):
+        limits_from({"max_wait_ms": -1}, of_key)
+
+
+def test_stored_limits_have_no_null() -> None:
+    """A release that takes none of some field reads its default there, which is the same."""
+    limits = Limits(tpm=0, models={"m": ModelLimits(rpm=1)})
+    given = given_fields(limits)
+    assert None not in given.values()
+    assert given.keys() == {"tpm", "weight", "cache_isolation", "models"}
+    assert msgspec.convert(given, Limits) == limits
 
 
 def test_a_change_keeps_the_rest() -> None:

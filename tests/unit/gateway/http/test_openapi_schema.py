@@ -21,7 +21,7 @@ from gateway.administration.views import (
     worker_view,
 )
 from gateway.domain.account import AuditEntry, Role, User
-from gateway.domain.tenant import Limits, Model
+from gateway.domain.tenant import Limits, Model, TenantLimits
 from gateway.errors import InvalidRequest
 from gateway.http import admin_bodies
 from gateway.http.openapi_answers import (
@@ -53,7 +53,7 @@ def _image(url: str) -> Json:
 
 def accepts(kind: type, value: Json) -> bool:
     """Whether the documented schema of `kind` takes the value."""
-    schemas, components = schemas_of([kind, Limits])
+    schemas, components = schemas_of([kind, TenantLimits])
     document = {**schemas[kind], "components": {"schemas": components}}
     return bool(Draft202012Validator(document).is_valid(value))
 
@@ -82,6 +82,10 @@ def accepts(kind: type, value: Json) -> bool:
         (admin_bodies.UserBody, USER, True),
         (admin_bodies.UserBody, {**USER, "role": "root"}, False),
         (Limits, {"max_sequences": 0, "tpm": None, "models": {"m": {"rpm": 1}}}, True),
+        (Limits, {"max_queued": None, "max_wait_ms": None}, True),
+        (TenantLimits, {"max_queued": 0, "max_wait_ms": 0, "tpm": None}, True),
+        (TenantLimits, {"max_queued": None}, False),
+        (TenantLimits, {"max_wait_ms": None}, False),
         (Limits, {"tpm": -1}, False),
         (Limits, {"tpm": 2**53 + 1}, False),
         (Limits, {"models": {"m": {"weight": 1}}}, False),

@@ -44,7 +44,7 @@ async def test_limits_and_use_of_every_scope() -> None:
         "tenant": {"max_sequences": 8, "tpm": 1000, "rpm": None, **used, **money,
                    "max_queued": 3, "sequences_queued": 0, **alone(900)},
         "key": {"max_sequences": None, "tpm": None, "rpm": 5, **used, **money,
-                "max_queued": 64, "sequences_queued": None, **alone(output=70)},
+                "max_queued": None, "sequences_queued": None, **alone(output=70)},
         "models": {
             "m": {
                 "tenant": {"max_sequences": None, "tpm": None, "rpm": None, **used, **money,
@@ -63,6 +63,13 @@ async def test_the_document_has_what_is_answered() -> None:
     assert {*view} == {*LimitsAnswer.__struct_fields__}
     assert {*view["tenant"]} == {*view["key"]} == {*OwnUse.__struct_fields__}
     assert {*view["models"]["m"]["key"]} == {*OwnScopeUse.__struct_fields__}
+
+
+async def test_what_holds_of_waiting_is_shown() -> None:
+    """The tenant's in any case, a key's where it has one of its own."""
+    caller = Caller(a_tenant(Limits()), a_key(Limits(max_queued=2)))
+    view: Any = await limits_view(caller, MemoryLedger(StandingClock()), now_ms=START_MS, uses={})
+    assert (view["tenant"]["max_queued"], view["key"]["max_queued"]) == (64, 2)
 
 
 async def test_looking_consumes_nothing() -> None:

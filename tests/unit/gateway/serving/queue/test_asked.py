@@ -105,6 +105,28 @@ def test_the_shortest_wait_holds(tenant: int, key: int, header: bytes | None, wa
     assert found.wait_ms == wait_ms
 
 
+@pytest.mark.parametrize(
+    ("tenant", "key", "queued", "wait_ms"),
+    [
+        (Limits(), Limits(), 64, 10_000),
+        (Limits(max_wait_ms=60_000, max_queued=500), Limits(), 500, 60_000),
+        (Limits(max_wait_ms=60_000, max_queued=500), Limits(tpm=100), 500, 60_000),
+        (Limits(max_wait_ms=60_000, max_queued=500), Limits(max_queued=5), 5, 60_000),
+        (Limits(max_wait_ms=60_000, max_queued=500), Limits(max_wait_ms=20_000), 500, 20_000),
+        (Limits(), Limits(max_wait_ms=60_000, max_queued=500), 64, 10_000),
+        (Limits(max_wait_ms=0), Limits(), 64, 0),
+        (Limits(max_queued=0), Limits(), 0, 10_000),
+        (Limits(max_wait_ms=60_000), Limits(max_wait_ms=0), 64, 0),
+    ],
+)
+def test_a_key_that_says_nothing_leaves_it_at_its_tenants(
+    tenant: Limits, key: Limits, queued: int, wait_ms: int
+) -> None:
+    """What it says narrows, and never widens; 0 is none at all."""
+    found = asked(tenant=tenant, key=key)
+    assert (found.max_queued, found.wait_ms) == (queued, wait_ms)
+
+
 def test_batch_waits_for_less_where_it_says_so() -> None:
     headers = {b"x-weir-class": b"batch", b"x-weir-max-wait-ms": b"20000"}
     assert asked(headers, tenant=Limits(max_wait_ms=1)).wait_ms == 20_000

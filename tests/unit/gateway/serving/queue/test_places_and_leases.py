@@ -11,7 +11,7 @@ from virtual_time import virtually
 from waiting_rooms import WaitingRoom, asked, settle
 
 from gateway.domain.admission import Demand
-from gateway.domain.tenant import Limits
+from gateway.domain.tenant import Limits, waiting_of
 from gateway.errors import InvalidRequest, LimitReached
 from gateway.serving.authenticate import Caller
 from gateway.serving.leases import Leases
@@ -51,7 +51,8 @@ class Served:
     async def _serve(
         self, request_id: str, tokens: int, runs_s: float, asks: dict[str, Any]
     ) -> None:
-        asks = {"wait_ms": self.limits.max_wait_ms, "max_queued": self.limits.max_queued, **asks}
+        waiting = waiting_of(self.limits)
+        asks = {"wait_ms": waiting.max_wait_ms, "max_queued": waiting.max_queued, **asks}
         scopes = LeaseScopes(self.leases, self.caller, Demand(request_id, 1, tokens, tokens))
         place, lease = await self.room.places.admit(asked(request_id, **asks), scopes)
         self.admitted_s[request_id] = round(asyncio.get_running_loop().time(), 2)
