@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 import servers
-from queue_http import (
+from queue_http_system import (
     LONG,
     Answer,
     Clients,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import servers
-from queue_http import (
+from queue_http_system import (
     at_rest,
     clients,
     new_tenant,

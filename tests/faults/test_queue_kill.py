@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import servers
-from queue_http import (
+from queue_http_system import (
     PROMPT,
     WAITS,
     Answer,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import servers
-from queue_http import (
+from queue_http_system import (
     LONG,
     Answer,
     Clients,
