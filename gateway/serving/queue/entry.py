@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from gateway.domain.queue.tickets import Answer, Parked, Queued
+from gateway.domain.queue.tickets import Answer, Parked, Queued, StillQueued
 from gateway.errors import LimitReached
 from gateway.serving.ports import Clock
 from gateway.serving.queue.asked import PlaceAsked
@@ -141,8 +141,9 @@ class Entry:
 
     def tell(self, answer: Answer, told_by: str) -> None:
         """It waits and hears this."""
-        if isinstance(answer, Queued | Parked):
-            self.standing = answer if isinstance(answer, Queued) else None
+        if isinstance(answer, Queued | StillQueued | Parked):
+            if not isinstance(answer, StillQueued):
+                self.standing = answer if isinstance(answer, Queued) else None
             self.was_let_wait = True
             return
         self._news = News(answer, told_by)

@@ -1,7 +1,8 @@
 """What keeps tickets and places alive: renewals, messages, and telling a store what it forgot.
 
 - *Renewals*: one call a pool with all ids, each 500 ms for what waits or may be taken back, each
-  2 s for what sends tokens. They tell again what a lost message told.
+  2 s for what sends tokens, and only then with where each stands: with thousands waiting that is
+  what costs the store. They tell again what a lost message told.
 - *A store that is back*, or came back empty: first it is told what runs here, so that nobody is
   granted what is in use; then those who wait enter again, in the order of their deadlines.
 """
@@ -18,6 +19,7 @@ from gateway.domain.queue.tickets import (
     Message,
     Parked,
     Queued,
+    StillQueued,
     TakenBack,
     Unknown,
 )
@@ -84,11 +86,12 @@ class Keeper:
         ]
         for pool, entries in portions(due):
             with suppress(LedgerUnavailable):
-                await self._renew(pool, entries)
+                await self._renew(pool, entries, standing=began_too)
 
-    async def _renew(self, pool: str, entries: list[Entry]) -> None:
+    async def _renew(self, pool: str, entries: list[Entry], *, standing: bool) -> None:
         ids, steps = [entry.asked.id for entry in entries], [entry.steps for entry in entries]
-        answers = await self._store.ask(lambda: self._store.queue.renew(pool, ids))
+        queue = self._store.queue
+        answers = await self._store.ask(lambda: queue.renew(pool, ids, standing=standing))
         for entry, answer, step in zip(entries, answers, steps, strict=True):
             # What it asked for itself meanwhile is newer.
             if entry.state is not State.GONE and entry.steps == step:
@@ -111,7 +114,7 @@ class Keeper:
             # Perhaps it has forgotten all: what runs is told at the next turn.
             self._renewed_us = self._renewed_began_us = -_LONG_US
         if entry.is_waiting:
-            if isinstance(answer, Queued | Parked):
+            if isinstance(answer, Queued | StillQueued | Parked):
                 self._book.move(
                     entry, State.PARKED if isinstance(answer, Parked) else State.WAITING
                 )
