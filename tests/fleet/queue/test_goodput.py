@@ -23,7 +23,7 @@ def measured(load: str, control: str, seed: int, start: int = START) -> Figures:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_interactive_meets_its_targets_while_batch_fills_the_rest(seed: int) -> None:
-    """4 interactive and 4 batch requests a second on one replica. Without a queue over the
+    """Q26: 4 interactive and 4 batch requests a second on one replica. Without a queue over the
     replica fewer than two thirds meet them."""
     uncontrolled, learned = measured("4+4", "none", seed), measured("4+4", "learned", seed)
     assert uncontrolled.goodput is not None

@@ -210,6 +210,7 @@ def test_a_ceiling_is_waited_for_where_nearly_as_many_run() -> None:
 
 
 def test_a_restarted_worker_keeps_its_ceilings_and_is_not_judged_while_it_is_cold() -> None:
+    """Q09: also where it registers again."""
     after = RULE.restarted(START, now_ms=500_000)
     assert (after.batch, after.sequences) == (80, 160)
     assert RULE.decide(after, replace(WAITED_FOR, over=100), FACTS, now_ms=600_000) is None
