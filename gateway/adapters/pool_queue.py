@@ -14,7 +14,7 @@ from gateway.adapters.pool_queue_messages import GrantMessages
 from gateway.adapters.pool_queue_scripts import SCRIPTS, keys_of, script_source
 from gateway.adapters.redis import RedisClient, Script
 from gateway.domain.queue.capacity import WorkerRoom
-from gateway.domain.queue.pool import FLOOR_PERMILLE
+from gateway.domain.queue.pool_state import FLOOR_PERMILLE
 from gateway.domain.queue.tickets import Answer, Message
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue_ports import PoolUse, Run, Wish

@@ -4,7 +4,16 @@ import re
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from gateway.domain.queue import capacity, fairness, lines, order, pool, prediction, tickets
+from gateway.domain.queue import (
+    capacity,
+    fairness,
+    lines,
+    order,
+    pool,
+    pool_state,
+    prediction,
+    tickets,
+)
 from gateway.domain.queue.tickets import PlaceState
 
 KEYS = (
@@ -73,16 +82,16 @@ CONSTANTS = {
     "PARKED_STATE": _WAITING + 1,
     "CREDIT": order.CREDIT,
     "FORGOTTEN_MS": capacity.FORGOTTEN_MS,
-    "GRANTED_AT_ONCE": pool.GRANTED_AT_ONCE,
+    "GRANTED_AT_ONCE": pool_state.GRANTED_AT_ONCE,
     "KEPT_MS": order.KEPT_MS,
     "STORED_AGAIN_MS": STORED_AGAIN_MS,
     "STORED_MS": STORED_MS,
     "LOOKED_AT": order.LOOKED_AT,
     "MEMORY": prediction.MEMORY,
     "OF_A_TENANT": lines.OF_A_TENANT,
-    "REAPED_AT_ONCE": pool.REAPED_AT_ONCE,
+    "REAPED_AT_ONCE": pool_state.REAPED_AT_ONCE,
     "TOO_LONG_BY": pool.TOO_LONG_BY,
-    "TAKE_UP_MS": pool.TAKE_UP_MS,
+    "TAKE_UP_MS": pool_state.TAKE_UP_MS,
     "TAKEN_BACK_FOR": order.TAKEN_BACK_FOR,
     "TAKEN_BACK_MAX": tickets.TAKEN_BACK_MAX,
     "TENANTS_AHEAD": lines.TENANTS_AHEAD,

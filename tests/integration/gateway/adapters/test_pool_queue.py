@@ -11,7 +11,7 @@ from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.pool_queue_scripts import SCRIPTS, STORED_MS, keys_of, script_source
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.domain.queue.capacity import FORGOTTEN_MS, WorkerRoom
-from gateway.domain.queue.pool import GRANTED_AT_ONCE, TAKE_UP_MS
+from gateway.domain.queue.pool_state import GRANTED_AT_ONCE, TAKE_UP_MS
 from gateway.domain.queue.tickets import (
     Band,
     Granted,

@@ -11,7 +11,7 @@ from hosted_examples import a_provider
 from hosted_gateway import ALLOWED
 from memory_gateway import MemoryGateway, error_of, text_of, until
 from scripted_engine import Step
-from tenant_examples import a_key, a_tenant
+from tenant_examples import AT_ONCE, a_key, a_tenant
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Limits
@@ -21,11 +21,13 @@ FORMS = pytest.mark.parametrize("stream", [True, False])
 
 
 @asynccontextmanager
-async def one_place(*scripts: Sequence[Step], **limits: int) -> AsyncIterator[MemoryGateway]:
+async def one_place(
+    *scripts: Sequence[Step], limits: Limits | None = None
+) -> AsyncIterator[MemoryGateway]:
     """A worker with a single place, a key whose requests wait, and a waiting room that hears what
     it is told."""
     gateway = MemoryGateway(*scripts)
-    gateway.directory.keys = [a_key(Limits(**limits))]
+    gateway.directory.keys = [a_key(limits or Limits())]
     gateway.queues.room("w0", 1)
     loop = asyncio.create_task(gateway.places.run())
     try:
@@ -40,7 +42,7 @@ async def one_place(*scripts: Sequence[Step], **limits: int) -> AsyncIterator[Me
 async def test_a_second_request_waits_for_the_first(stream: bool) -> None:
     """Q01: both are served, one after the other; nothing is charged for who waits."""
     go_on = asyncio.Event()
-    scripts = [[go_on, *events.answer(["a"])], events.answer(["b"])]
+    scripts: list[Sequence[Step]] = [[go_on, *events.answer(["a"])], events.answer(["b"])]
     async with one_place(*scripts) as gateway:
         first = asyncio.create_task(gateway.post(stream=stream))
         await until(lambda: len(gateway.engine.streams) == 1)
@@ -74,7 +76,7 @@ async def test_who_leaves_while_waiting_is_gone_at_once() -> None:
 async def test_who_may_not_wait_is_told_that_there_is_no_capacity() -> None:
     """With `max_queued` 0."""
     go_on = asyncio.Event()
-    async with one_place([go_on, *events.answer(["a"])], max_queued=0) as gateway:
+    async with one_place([go_on, *events.answer(["a"])], limits=AT_ONCE) as gateway:
         first = asyncio.create_task(gateway.post())
         await until(lambda: len(gateway.engine.streams) == 1)
         refused = await gateway.post()
@@ -88,7 +90,7 @@ async def test_who_may_not_wait_is_told_that_there_is_no_capacity() -> None:
 async def test_batch_gives_its_place_back_before_its_first_token(stream: bool) -> None:
     """Q10: it is aborted, waits again and is served then: one row, billed once, two attempts."""
     silent = asyncio.Event()
-    scripts = [[silent], events.answer(["i"]), events.answer(["b"])]
+    scripts: list[Sequence[Step]] = [[silent], events.answer(["i"]), events.answer(["b"])]
     async with one_place(*scripts) as gateway:
         client = gateway.a_client(stream=stream)
         batch = asyncio.create_task(gateway.serve(client, headers=BATCH))
@@ -111,7 +113,7 @@ async def test_batch_gives_its_place_back_before_its_first_token(stream: bool) -
 async def test_what_the_engine_finished_after_all_is_dropped() -> None:
     """The abort came too late: the attempt was taken back all the same, its text is nobody's."""
     silent = asyncio.Event()
-    scripts = [[silent], events.answer(["i"]), events.answer(["b"])]
+    scripts: list[Sequence[Step]] = [[silent], events.answer(["i"]), events.answer(["b"])]
     async with one_place(*scripts) as gateway:
         gateway.engine.after_abort = [events.answer(["dropped"])]
         client = gateway.a_client(stream=True)
@@ -129,7 +131,10 @@ async def test_what_the_engine_finished_after_all_is_dropped() -> None:
 async def test_batch_that_sends_keeps_its_place() -> None:
     """Interactive waits for its end."""
     go_on = asyncio.Event()
-    scripts = [[events.content("b"), go_on, *events.answer(["b"])], events.answer(["i"])]
+    scripts: list[Sequence[Step]] = [
+        [events.content("b"), go_on, *events.answer(["b"])],
+        events.answer(["i"]),
+    ]
     async with one_place(*scripts) as gateway:
         client = gateway.a_client(stream=True)
         batch = asyncio.create_task(gateway.serve(client, headers=BATCH))
@@ -149,7 +154,7 @@ async def test_batch_that_sends_keeps_its_place() -> None:
 async def test_the_wait_is_told_and_recorded(stream: bool) -> None:
     """`x-weir-queue-ms` and the row's `queue_ms` are the same number."""
     go_on = asyncio.Event()
-    scripts = [[go_on, *events.answer(["a"])], events.answer(["b"])]
+    scripts: list[Sequence[Step]] = [[go_on, *events.answer(["a"])], events.answer(["b"])]
     async with one_place(*scripts) as gateway:
         first = asyncio.create_task(gateway.post())
         await until(lambda: len(gateway.engine.streams) == 1)
@@ -196,7 +201,7 @@ async def test_who_goes_to_a_provider_is_told_how_long_it_waited_for_a_worker(
 ) -> None:
     """And so says its row."""
     go_on = asyncio.Event()
-    scripts = [[go_on, *events.answer(["a"])], events.answer(["h"])]
+    scripts: list[Sequence[Step]] = [[go_on, *events.answer(["a"])], events.answer(["h"])]
     async with one_place(*scripts) as gateway:
         gateway.directory.one_tenant = a_tenant(ALLOWED)
         gateway.directory.all_providers = [a_provider()]
@@ -233,7 +238,7 @@ async def test_without_a_worker_it_waits_for_one() -> None:
 
 
 async def test_without_a_worker_until_its_deadline_it_is_told_so() -> None:
-    async with one_place(max_wait_ms=60) as gateway:
+    async with one_place(limits=Limits(max_wait_ms=60)) as gateway:
         gateway.fleet.unhealthy = {"w0"}
         refused = await gateway.post()
         assert (refused.status, error_of(refused)["code"]) == (503, "no_worker")

@@ -4,7 +4,8 @@ import pytest
 from queue_examples import TTL_MS, batch, enter, granted, pool, ticket, worker
 
 from gateway.domain.queue.fairness import UNITS
-from gateway.domain.queue.pool import TAKE_UP_MS, Pool
+from gateway.domain.queue.pool import Pool
+from gateway.domain.queue.pool_state import TAKE_UP_MS
 from gateway.domain.queue.tickets import (
     Band,
     Granted,
