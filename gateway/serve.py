@@ -34,7 +34,10 @@ class _Server(uvicorn.Server):
             loop = asyncio.get_running_loop()
             loop.call_soon_threadsafe(self._gateway.places.stop_all)
             loop.call_soon_threadsafe(loop.call_later, grace_s, self._gateway.live.stop_all)
-        super().handle_exit(sig, None)
+        # As uvicorn's own, but a stop that was asked for is no death by signal: it ends with 0.
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
 
 async def _serve(settings: Settings) -> int:

@@ -1,13 +1,15 @@
 """A store of queues that loses messages and replies, comes back, and comes back empty."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from memory_pool_queue import MemoryStore
 from virtual_time import virtually
-from waiting_rooms import WaitingRoom, settle
+from waiting_rooms import WaitingRoom, asked, settle
 
-from gateway.domain.queue.tickets import PlaceState
+from gateway.domain.queue.tickets import Answer, PlaceState
+from gateway.errors import LimitReached
 from gateway.serving.queue.held import HeldPlace
 
 
@@ -37,6 +39,34 @@ async def test_a_lost_message_of_a_grant_is_told_by_a_renewal() -> None:
         assert 0 < place.queue_ms <= 300 + 600
         assert calls(store, "enter") == ["a", "b"]
         await place.end(150)
+    assert store.is_at_rest
+
+
+@virtually
+async def test_where_it_stands_is_asked_each_two_seconds_and_kept() -> None:
+    """With thousands that wait it is what a renewal costs the store."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room:
+        asked_of: list[bool] = []
+        renew = room.queue.renew
+
+        async def counted(pool: str, ids: Sequence[str], *, standing: bool) -> list[Answer]:
+            asked_of.append(standing)
+            return await renew(pool, ids, standing=standing)
+
+        room.queue.renew = counted  # type: ignore[method-assign, assignment]
+        held = await room.place("a")
+        waits, behind = room.place("b"), room.place("c", max_queued=5)
+        await asyncio.sleep(8)
+        assert asked_of.count(True) == pytest.approx(4, abs=1)
+        assert asked_of.count(False) == pytest.approx(12, abs=2)
+        with pytest.raises(LimitReached) as refused:
+            await room.places.place(asked("d", max_queued=2))
+        assert refused.value.retry_after_ms is not None
+        await held.end(150)
+        for task in (waits, behind):
+            await (await task).end(150)
     assert store.is_at_rest
 
 
