@@ -28,6 +28,7 @@ from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
 from gateway.administration import Administration
 from gateway.clock import SystemClock
+from gateway.gauges import show_gauges
 from gateway.http.admin import admin_router
 from gateway.http.billing import billing_router
 from gateway.http.failures import answer_exception
@@ -38,7 +39,7 @@ from gateway.http.v1 import v1_handlers
 from gateway.serving.attempt import Upstream
 from gateway.serving.clock_watch import watch_clock
 from gateway.serving.completion import Completions, Policy
-from gateway.serving.condition import WORDS, Watch
+from gateway.serving.condition import Watch
 from gateway.serving.earlier_life import lost_lease, recorded_lease
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
@@ -49,11 +50,8 @@ from gateway.serving.queue.asked import QueueSettings
 from gateway.serving.queue.ceilings import LearnedCeilings, rule_for
 from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
-from gateway.serving.queue_gauges import show_pools
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
-from gateway.telemetry import admission as admission_metrics
-from gateway.telemetry import metrics
 
 _END_MS = 3_000
 _log = logging.getLogger(__name__)
@@ -253,22 +251,6 @@ class Gateway:
         await self.shipping_postgres.dispose()
         await self.spend_postgres.dispose()
 
-    async def refresh_gauges(self) -> None:
-        """Set the gauges that are read rather than counted."""
-        condition = self.watch.condition()
-        words = {*condition.unready, *condition.degraded}
-        for part in WORDS:
-            metrics.DEGRADED.labels(part=part).set(part in words)
-        metrics.JOURNAL_FAILING.set(self.journal.failing)
-        metrics.METERING_LAG.set(self.shipper.lag_seconds)
-        metrics.UNSHIPPED.set(self.shipper.unshipped_records)
-        metrics.UNSETTLED.set(self.leases.unsettled)
-        admission_metrics.WITHHELD.set(self.leases.withheld)
-        admission_metrics.EXCESS.set(self.leases.excess)
-        for view in self.fleet.views():
-            metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
-        show_pools(await self.looks.look_at(model.id for model in self.directory.models()))
-
 
 def _log_end(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
@@ -298,7 +280,7 @@ def create_app(gateway: Gateway) -> Litestar:
                 months=gateway.months,
                 looks=gateway.looks,
             ),
-            *health_handlers(gateway.watch.condition, gateway.refresh_gauges),
+            *health_handlers(gateway.watch.condition, lambda: show_gauges(gateway)),
             admin_router(
                 administration,
                 more=[

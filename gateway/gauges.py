@@ -1,0 +1,29 @@
+"""The gauges that are read rather than counted, set whenever somebody asks for metrics."""
+
+from typing import TYPE_CHECKING
+
+from gateway.serving.condition import WORDS
+from gateway.serving.queue_gauges import show_pools
+from gateway.telemetry import admission as admission_metrics
+from gateway.telemetry import metrics
+
+if TYPE_CHECKING:
+    from gateway.app import Gateway
+
+
+async def show_gauges(gateway: "Gateway") -> None:
+    """Set them all to what is now."""
+    condition = gateway.watch.condition()
+    words = {*condition.unready, *condition.degraded}
+    for part in WORDS:
+        metrics.DEGRADED.labels(part=part).set(part in words)
+    metrics.JOURNAL_FAILING.set(gateway.journal.failing)
+    metrics.METERING_LAG.set(gateway.shipper.lag_seconds)
+    metrics.UNSHIPPED.set(gateway.shipper.unshipped_records)
+    metrics.UNSETTLED.set(gateway.leases.unsettled)
+    admission_metrics.WITHHELD.set(gateway.leases.withheld)
+    admission_metrics.EXCESS.set(gateway.leases.excess)
+    for view in gateway.fleet.views():
+        metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
+    models = (model.id for model in gateway.directory.models())
+    show_pools(await gateway.looks.look_at(models))
