@@ -103,3 +103,7 @@ class UsageAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     output_tokens: int = 0
     provider_request_id: str | None = None
     provider_cost_pico: int | None = None
+    usage_source: UsageSource | None = None
+    """Where its counts come from; None in journals of a release that did not say."""
+    cached_prompt_tokens: int | None = None
+    """None where nobody said."""

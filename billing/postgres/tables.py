@@ -1,5 +1,5 @@
-"""The tables under the usage views and the price book, as queries name them. Migrations 0002, 0004
-and 0005 make them.
+"""The tables under the usage views and the price book, as queries name them. Migrations 0002, 0004,
+0005 and 0007 make them.
 
 Rows carry tenant and key ids without foreign keys: a bill outlives its tenant. Partitions by month
 are not listed here; Postgres's own function `ensure_usage_partitions` makes them.
@@ -131,6 +131,8 @@ usage_attempt = Table(
     Column("output_tokens", Integer, nullable=False),
     Column("provider_request_id", Text),
     Column("provider_cost_pico", BigInteger),
+    Column("usage_source", Text),
+    Column("cached_prompt_tokens", Integer),
     _check("id_time", "admitted_at IS NOT DISTINCT FROM uuid_v7_time(request_id)"),
     _check(
         "outcome",
@@ -141,7 +143,8 @@ usage_attempt = Table(
     _check("counts", "choice >= 0 AND attempt >= 1 AND prompt_tokens >= 0 AND output_tokens >= 0"),
     postgresql_partition_by=_BY_MONTH,
 )
-"""One row per stream opened upstream."""
+"""One row per stream opened upstream. `usage_source` and `cached_prompt_tokens` are NULL in rows of
+releases that did not say."""
 
 journal_watermark = Table(
     "journal_watermark",
@@ -169,11 +172,27 @@ usage_dead_letter = Table(
     Column("payload", LargeBinary, nullable=False),
     Column("created_at", _INSTANT, nullable=False, server_default=func.now()),
     Column("resolved_at", _INSTANT),
+    Column("retries", Integer, nullable=False, server_default="0"),
     UniqueConstraint("gateway_id", "source", name="usage_dead_letter_gateway_id_source_key"),
     Index("usage_dead_letter_open_idx", "created_at", postgresql_where=text("resolved_at IS NULL")),
 )
 """Records that Postgres refused, as the journal holds them (msgpack), until someone resolves them.
-`source` is the journal record's place, so that a replay adds none."""
+`source` is the journal record's place, so that a replay adds none. `retries` counts how often
+it was tried again and refused."""
+
+journal_gap = Table(
+    "journal_gap",
+    metadata,
+    Column("gateway_id", Text, primary_key=True),
+    Column("boot", BigInteger, primary_key=True),
+    Column("first_seq", BigInteger, primary_key=True),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("found_at", _INSTANT, nullable=False, server_default=func.now()),
+    _check("order", "first_seq <= last_seq"),
+)
+"""Numbers of a journal that its disk has lost, both ends included: each watermark's
+`missing_count`, told one by one."""
 
 price = Table(
     "price",

@@ -104,6 +104,8 @@ ATTEMPT_COLUMNS: tuple[_Column[AttemptOf], ...] = (
     _Column("output_tokens", "integer", lambda row: row.attempt.output_tokens),
     _Column("provider_request_id", "text", lambda row: row.attempt.provider_request_id),
     _Column("provider_cost_pico", "bigint", lambda row: row.attempt.provider_cost_pico),
+    _Column("usage_source", "text", lambda row: row.attempt.usage_source),
+    _Column("cached_prompt_tokens", "integer", lambda row: row.attempt.cached_prompt_tokens),
 )
 
 

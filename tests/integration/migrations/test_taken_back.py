@@ -65,8 +65,12 @@ async def test_the_release_before_reads_them_as_refused(
     await insert(engine, twice_tried(LONG_AGO_MS), twice_tried())
     await downgrade(database_url, "0004")
     assert await outcomes(engine) == [(1, "refused"), (2, "completed")] * 2
-    for at_ms in (LONG_AGO_MS, None):
+    for attempt in (1, 2):
         with pytest.raises(DBAPIError, match=r"usage_attempt.*outcome_check"):
-            await insert(engine, twice_tried(at_ms))
+            async with engine.begin() as db:
+                await db.execute(
+                    text("UPDATE usage_attempt SET outcome = 'taken_back' WHERE attempt = :number"),
+                    {"number": attempt},
+                )
     await upgrade(database_url)
     assert await insert(engine, twice_tried()) == 1

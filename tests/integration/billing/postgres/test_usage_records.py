@@ -100,6 +100,20 @@ async def test_a_record_reads_as_it_was_written(engine: AsyncEngine) -> None:
     assert attempt == (record.request_id, 1, "local-0", "self", "completed", 12, 20, 0.245)
 
 
+async def test_an_attempt_says_where_its_counts_come_from(engine: AsyncEngine) -> None:
+    """And what of the prompt was cached; NULL where the journal's release did not say."""
+    record = a_record()
+    (silent,) = record.attempts
+    told = msgspec.structs.replace(
+        silent, attempt=2, usage_source=UsageSource.ENGINE_PROGRESS, cached_prompt_tokens=0
+    )
+    await insert(engine, msgspec.structs.replace(record, attempts=(silent, told)))
+    assert await query(
+        engine,
+        "SELECT attempt, usage_source, cached_prompt_tokens FROM usage_attempt ORDER BY attempt",
+    ) == [(1, None, None), (2, "engine_progress", 0)]
+
+
 async def test_a_record_without_money_reads_so(engine: AsyncEngine) -> None:
     """What an earlier release left in a journal: NULL, never 0."""
     await insert(engine, a_record())
