@@ -92,8 +92,13 @@ def test_what_is_not_http_is_a_400_in_the_same_shape(simulated: WeirDev) -> None
 
 
 def test_paths_and_methods_that_do_not_exist(simulated: WeirDev) -> None:
-    """OpenAI's shape below /v1, a problem elsewhere."""
+    """M13: OpenAI's shape below /v1, a problem elsewhere; nothing is passed on to an engine that
+    would serve it unmetered."""
     url = simulated.gateway()
+    before = simulated.worker("/weir/ledger")["next"]
+    for path in ("/v1/embeddings", "/v1/responses", "/v1/messages", "/v1/batches", "/generate"):
+        assert simulated.request("POST", url + path, {}).status == 404
+    assert simulated.worker("/weir/ledger")["next"] == before
     assert simulated.request("GET", url + "/v1/nothing").error["code"] == "not_found"
     assert simulated.request("GET", url + "/v1/chat/completions").status == 405
     elsewhere = simulated.request("GET", url + "/nothing")

@@ -59,7 +59,7 @@ async def test_b06_every_gateway_shows_what_was_spent(budgeted: WeirDev) -> None
 
 
 def test_r26_no_budget_is_passed(budgeted: WeirDev) -> None:
-    """R26, R27: forty at once over two gateways, each worth up to about 1.20, and 5.00: what is
+    """R26, R27, M10: forty at once over two gateways, each worth up to 1.20, and 5.00: what is
     admitted fits, the rest is told so; at rest nothing is reserved."""
     budgeted.set_limits(monthly_budget="5.00")
     replies = together(40, lambda i: budgeted.chat(f"Story {i}", max_tokens=80, gateway=i))

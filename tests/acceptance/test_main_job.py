@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 async def test_a_streamed_answer_is_text_and_a_row_with_its_counts(local_system: WeirDev) -> None:
-    """Usage of the stream = row = the worker's own ledger, within two seconds."""
+    """M24: usage of the stream = row = the worker's own ledger, within two seconds."""
     reply = local_system.chat(
         "Name three rivers.", stream=True, temperature=0, max_tokens=32,
         stream_options={"include_usage": True},

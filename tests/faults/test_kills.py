@@ -90,7 +90,7 @@ async def assert_books_balance(load: Load) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("victim", ["gateway", "redis", "postgres"])
 async def test_a_kill_under_load_loses_no_row_and_no_lease(breakable: WeirDev, victim: str) -> None:
-    """Whatever single thing is killed; and afterwards requests are served again."""
+    """M22: whatever single thing is killed; and afterwards requests are served again."""
     pids = breakable.ready["pids"]
     pid = pids["gateways"][0] if victim == "gateway" else pids[victim]
     load = await asyncio.to_thread(under_load, breakable, pid)

@@ -14,9 +14,12 @@ KINDS = {
     "B": (1, 2, 3, 4, 6, 7, 9, 11, 18, 20, 21, 23, 25, 26, 27),
     "S": (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15, 16, 18, 19, 20, 21, 22, 24, 25, 26, 27),
     "Q": (1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 27, 28),
+    "D": (1, 3, 4, 5, 7, 8, 10, 11, 12, 13, 15, 16),
+    "M": (1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 22, 23, 24, 25),
 }
 """Reservations, sequences, limiter arithmetic, budgets; streams with token counts and protocol;
-the queue with capacity and fallback. In the order of the page."""
+the queue with capacity and fallback; departures and failures; metering. In the order of the
+page."""
 CASES = [f"{kind}{number:02}" for kind, numbers in KINDS.items() for number in numbers]
 
 ROW = re.compile(r"^\| ([A-Z]\d\d) \|.*\| ([^|]*) \|$", re.MULTILINE)
