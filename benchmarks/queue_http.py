@@ -82,6 +82,7 @@ def main() -> None:
                 )
             )  # fmt: skip
         click.echo(http_row(load, over_http, asked.duration))
+        click.echo(f"\nbatch stopped at {over_http.ceilings}, every ten seconds\n")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ the schedule of `virtual_goodput`, one gateway process, one simulated replica.""
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from queue_http_system import new_tenant, until_limits
@@ -21,6 +22,8 @@ from backend.loadtest.run import Outcome, Run, TargetFacts
 
 DRAINED_S = 25.0
 """After the last request was sent; by then interactive has ended."""
+NOTED_EVERY_S = 10.0
+CEILING = "weir_queue_ceiling_batch_sequences{"
 FLAGS = "--radix-eviction-policy slru --stream-interval {interval}"
 
 
@@ -60,6 +63,8 @@ class HttpFigures:
     generator_lag_p99_ms: float
     step_lag_p95_ms: float
     """How late the replica's steps ended: what the machine took, not the queue."""
+    ceilings: tuple[int, ...]
+    """Where batch stopped, every ten seconds."""
 
 
 def scheduled(load: Load, *, duration_s: float, seed: int, traces: Path | None) -> Workload:
@@ -95,12 +100,30 @@ async def one_http_run(
         # Batch that waits still is not waited for.
         loop = asyncio.get_running_loop()
         loop.call_later(workload.duration_ms / 1000 + DRAINED_S, running.cancel)
+        ceilings: list[int] = []
+        seen = asyncio.create_task(note_ceilings(system, ceilings))
         run = await running
+        seen.cancel()
         after = [Processor.of(pid) for pid in (gateway, worker)]
         if realtime:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     spent = [late.since(early) for early, late in zip(before, after, strict=True)]
-    return figures_of(run, warmup_s=warmup_s, gateway=spent[0], worker=spent[1])
+    with suppress(asyncio.CancelledError):
+        await seen
+    figures = figures_of(
+        run, warmup_s=warmup_s, interval=interval, gateway=spent[0], worker=spent[1]
+    )
+    return replace(figures, ceilings=tuple(ceilings))
+
+
+async def note_ceilings(system: WeirDev, ceilings: list[int]) -> None:
+    """Note where batch stops; for ever."""
+    while True:
+        await asyncio.sleep(NOTED_EVERY_S)
+        url = system.gateway() + "/metrics"
+        shown = await asyncio.to_thread(system.request, "GET", url)
+        lines = shown.raw.decode().splitlines()
+        ceilings += [int(float(each.rpartition(" ")[2])) for each in lines if CEILING in each]
 
 
 def waiting_key(system: WeirDev, request_class: str) -> str:
@@ -110,13 +133,15 @@ def waiting_key(system: WeirDev, request_class: str) -> str:
     return tenant.key()
 
 
-def figures_of(run: Run, *, warmup_s: float, gateway: Processor, worker: Processor) -> HttpFigures:
+def figures_of(
+    run: Run, *, warmup_s: float, interval: int, gateway: Processor, worker: Processor
+) -> HttpFigures:
     """What the window shows: what was sent in it, and the tokens that came in it."""
     begin_ms, end_ms = warmup_s * 1000, run.workload.duration_ms
     sent = [each for each in of(run, "interactive") if each.planned.send_at_ms >= begin_ms]
     ttfts = sorted(each for outcome in sent if (each := ttft_ms(outcome)) is not None)
     tpots = sorted(each for outcome in sent if (each := tpot_ms(outcome)) is not None)
-    tokens = sum(tokens_within(each, begin_ms, end_ms) for each in of(run, "batch"))
+    tokens = sum(tokens_within(each, begin_ms, end_ms, interval) for each in of(run, "batch"))
     lags = sorted(each.step_lag_ms for each in run.samples if each.step_lag_ms is not None)
     return HttpFigures(
         sent=len(sent),
@@ -131,6 +156,7 @@ def figures_of(run: Run, *, warmup_s: float, gateway: Processor, worker: Process
         worker=worker,
         generator_lag_p99_ms=run.generator_loop_lag_p99_ms,
         step_lag_p95_ms=nearest_rank(lags, 95) if lags else 0.0,
+        ceilings=(),
     )
 
 
@@ -139,12 +165,14 @@ def of(run: Run, traffic_class: str) -> Sequence[Outcome]:
     return [each for each in run.outcomes if each.planned.traffic_class == traffic_class]
 
 
-def tokens_within(outcome: Outcome, begin_ms: float, end_ms: float) -> float:
-    """Its tokens between these instants, as if they came evenly."""
+def tokens_within(outcome: Outcome, begin_ms: float, end_ms: float, interval: int) -> float:
+    """Its tokens between these instants, as if they came evenly. Of one that was cut
+    its events are counted."""
     first, last = outcome.first_token_at_ms, outcome.last_token_at_ms
     if first is None or last is None:
         return 0.0
+    tokens = outcome.output_tokens or (len(outcome.gaps_ms) + 1) * interval
     if last <= first:
-        return float(outcome.output_tokens) if begin_ms <= first < end_ms else 0.0
+        return float(tokens) if begin_ms <= first < end_ms else 0.0
     inside = max(0.0, min(last, end_ms) - max(first, begin_ms))
-    return outcome.output_tokens * inside / (last - first)
+    return tokens * inside / (last - first)

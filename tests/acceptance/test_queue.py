@@ -170,7 +170,9 @@ async def test_a_full_model_does_not_block_another(
                     break
                 assert time.monotonic() < deadline, answer.raw
                 await asyncio.sleep(0.05)
-            assert answer.queue_ms < 100
+            # The first may have waited for the worker that had just come.
+            answer = await crowd.ask(tenant.key(), model="other", max_tokens=4)
+            assert (answer.status, answer.queue_ms < 100) == (200, True)
             assert len(store.waiting()) >= 3
         finally:
             assert system.admin("DELETE", "/admin/v1/workers/w-other").status == 204
