@@ -5,8 +5,9 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 import asyncpg
 from sqlalchemy.exc import SQLAlchemyError
@@ -73,6 +74,10 @@ class Shipper:
         self.on_late: Callable[[list[UsageRecord]], None] = lambda _: None
         """Told of records of an earlier life of this gateway, once they are in Postgres: their
         settlements may have been lost with it."""
+        self.on_shipped: Callable[[Sequence[UUID]], None] = lambda _: None
+        """Told of requests whose ends Postgres holds now, as rows or as dead letters. Called on the
+        loop after each commit: it must not block, and what it raises is only logged. A request may
+        be told twice, and after an unknown commit perhaps not at all."""
         self._behind_since_s: float | None = time.time()
         self._housekeeping_at = 0.0
         self.last_error: str | None = None
@@ -224,6 +229,7 @@ class Shipper:
         watermarks[batch.boot] = shipment.after
         self._backlog.accept(batch)
         self.shipped_records += len(shipment.rows)
+        self._tell_shipped([entry.body.request_id for entry in batch.ended])
         if batch.boot < self._first_boot and batch.ended:
             self.on_late([entry.body for entry in batch.ended])
         self._count_missing(batch.missing_count)
@@ -236,9 +242,18 @@ class Shipper:
         rows = [JournaledRecord(record, self._journal.gateway_id) for record in spare]
         async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
             dead = await store_spare(self._engine, rows)
-        self._journal.release_spare([record.request_id for record in spare])
+        request_ids = [record.request_id for record in spare]
+        self._journal.release_spare(request_ids)
         self.shipped_records += len(spare)
+        self._tell_shipped(request_ids)
         self._count_dead(dead)
+
+    def _tell_shipped(self, request_ids: Sequence[UUID]) -> None:
+        try:
+            if request_ids:
+                self.on_shipped(request_ids)
+        except Exception:
+            logger.exception("shipper: what listens to it failed")
 
     async def _keep_house(self, watermarks: dict[int, Watermark]) -> int:
         """Partitions ahead and segments behind; returns how many segments were deleted. Neither

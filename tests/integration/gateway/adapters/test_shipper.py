@@ -1,8 +1,9 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from servers import eventually
@@ -93,6 +94,26 @@ async def test_what_an_earlier_life_left_is_told_of(engine: AsyncEngine, tmp_pat
     await serve(journal, 3)
     assert await shipper.drain(DRAIN_MS)
     assert ids(told) == ids(records)
+    await shipper.stop()
+    await journal.close()
+
+
+async def test_what_postgres_holds_is_told_of(engine: AsyncEngine, tmp_path: Path) -> None:
+    """Rows and dead letters, each once and when it is there; a listener that fails stops nothing."""
+    journal = await Journal.open(tmp_path)
+    shipper = Shipper(engine, journal, batch_rows=3)
+    told: list[UUID] = []
+
+    def listen(request_ids: Sequence[UUID]) -> None:
+        told.extend(request_ids)
+        raise ValueError("a bug of whoever listens")
+
+    shipper.on_shipped = listen
+    shipper.start()
+    served = await serve(journal, 7) + await serve(journal, 1, output_tokens=-1)
+    assert await shipper.drain(DRAIN_MS)
+    assert Counter(told) == ids(served)
+    assert (shipper.dead_letters, shipper.last_error) == (1, None)
     await shipper.stop()
     await journal.close()
 
