@@ -99,7 +99,7 @@ async def test_what_an_earlier_life_left_is_told_of(engine: AsyncEngine, tmp_pat
 
 
 async def test_what_postgres_holds_is_told_of(engine: AsyncEngine, tmp_path: Path) -> None:
-    """Rows and dead letters, each once and when it is there; a listener that fails stops nothing."""
+    """Rows and dead letters, each once and when it is there; a failing listener stops nothing."""
     journal = await Journal.open(tmp_path)
     shipper = Shipper(engine, journal, batch_rows=3)
     told: list[UUID] = []
