@@ -30,7 +30,8 @@ TTL_MS, RENEW_MS = 3_000, 750
 WAITERS = 500
 TOKENS = 24
 SLOTS = 8
-PLUG = (SLOTS - 1) * (TOKENS + PROMPT)
+PLUG = round((SLOTS + 0.5) * (TOKENS + PROMPT)) - 16
+"""Of the worker's memory so much that nobody else has room."""
 FLOOR = 0.05
 POLL_S = 0.05
 
@@ -169,7 +170,7 @@ def in_turn(granted: list[str], before: int, told: dict[str, Ticket], victim: st
         if not all(waiting.values()):
             break
         most[ticket.tenant] += 1
-        if ticket.gateway != victim or number < before - SLOTS:
+        if ticket.gateway != victim or number < before - 2 * SLOTS:
             least[ticket.tenant] += 1
         for tenant in waiting:
             gap = max(least[each] - most[tenant] for each in waiting if each != tenant)
