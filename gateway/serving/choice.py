@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from billing.domain.usage_record import Outcome, UsageAttempt
+from billing.domain.usage_record import Outcome, UsageAttempt, UsageSource
 from gateway.domain.engine_facts import Need
 from gateway.domain.hosted import HostedTarget
 from gateway.domain.tenant import Worker
@@ -36,7 +36,10 @@ class Choice:
     ended_attempts: list[UsageAttempt] = field(default_factory=list)
     usage: Usage | None = None
     usage_is_final: bool = False
+    """The output was said after all of it had come."""
     deltas: int = 0
+    deltas_when_said: int = 0
+    """How many of them had come when the output was last said."""
     finish_reason: str | None = None
     first_token_us: int | None = None
     last_token_us: int | None = None
@@ -68,25 +71,48 @@ class Choice:
 
     @property
     def output_tokens(self) -> int:
-        """As the engine said or, where it did not, the deltas seen: a lower bound."""
-        said = self.usage.output_tokens if self.usage is not None else None
-        return self.deltas if said is None else said
+        """As the engine last said or, where it did not or that was before more came, the deltas
+        seen: a lower bound."""
+        said = self._said
+        if said is None:
+            return self.deltas
+        return max(said, self.deltas) if self.deltas > self.deltas_when_said else said
+
+    @property
+    def source(self) -> UsageSource:
+        """Where its count of the output comes from."""
+        said = self._said
+        if said is None:
+            return UsageSource.COUNTED if self.began else UsageSource.ESTIMATED
+        if self.output_tokens > said:
+            return UsageSource.COUNTED
+        return UsageSource.ENGINE_FINAL if self.usage_is_final else UsageSource.ENGINE_PROGRESS
+
+    @property
+    def _said(self) -> int | None:
+        return None if self.usage is None else self.usage.output_tokens
 
     def note(self, event: Event, now_us: int) -> None:
         """Count an event."""
         if event.finish_reason is not None:
             reason = event.finish_reason[:FINISH_REASON_CHARACTERS_MAX]
             self.finish_reason = reason if reason.isprintable() else UNPRINTABLE
-        if event.usage is not None:
-            self.usage = event.usage
-            self.usage_is_final = not event.has_choice or self.finish_reason is not None
         if event.has_content:
             self.deltas += 1
+            self.usage_is_final = False
             if self.first_token_us is None:
                 self.first_token_us = now_us
             if self.last_token_us is not None:
                 self.gap_us_max = max(self.gap_us_max, now_us - self.last_token_us)
             self.last_token_us = now_us
+        if event.usage is not None:
+            self._note_usage(event, event.usage)
+
+    def _note_usage(self, event: Event, said: Usage) -> None:
+        self.usage = said if self.usage is None else self.usage.merged(said)
+        if said.output_tokens is not None:
+            self.usage_is_final = not event.has_choice or self.finish_reason is not None
+            self.deltas_when_said = self.deltas
 
     def begin_attempt(self, worker: Worker, now_ms: int) -> None:
         """A stream is opened on this worker; what an earlier one said counts no more."""
@@ -100,7 +126,7 @@ class Choice:
         """Its request gave its place back: what was seen of it counts no more. Attempts do."""
         self.worker = None
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
-        self.deltas, self.gap_us_max = 0, 0
+        self.deltas = self.deltas_when_said = self.gap_us_max = 0
         self.first_token_us = self.last_token_us = None
         self.provider_request_id, self.cut_short = None, False
 
@@ -117,6 +143,8 @@ class Choice:
             return
         usage = self.usage or Usage()
         prompt_tokens = usage.prompt_tokens or 0
+        # Who refuses has run nothing: that is known, whoever says it.
+        refused = outcome is Outcome.REFUSED and self.usage is None
         cost_pico = None
         if isinstance(self.worker, HostedTarget) and self.worker.price is not None:
             if refused_by_status:
@@ -140,5 +168,7 @@ class Choice:
                 output_tokens=self.output_tokens,
                 provider_request_id=self.provider_request_id,
                 provider_cost_pico=cost_pico,
+                usage_source=UsageSource.ENGINE_FINAL if refused else self.source,
+                cached_prompt_tokens=usage.cached_tokens,
             )
         )

@@ -1,6 +1,6 @@
 """What an ended request used: from what was seen of its streams to its usage record. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from billing.domain.policy import CURRENT_POLICY, is_billable
@@ -42,15 +42,10 @@ def count(
     is recorded beyond them is flagged, but for media, which are in no count: no limit covered it.
     """
     output = sum(choice.output_tokens for choice in choices)
-    reasoning = sum(choice.usage.reasoning_tokens for choice in choices if choice.usage is not None)
-    sources = [_source(choice) for choice in choices]
-    flags = {
-        "count_out_of_range"
-        for choice in choices
-        if choice.usage is not None and choice.usage.out_of_range
-    }
-    if any(choice.usage is not None and choice.usage.inferred for choice in choices):
-        flags.add("count_inferred")
+    said = [choice.usage for choice in choices if choice.usage is not None]
+    reasoning = sum(usage.reasoning_tokens or 0 for usage in said)
+    sources = [choice.source for choice in choices]
+    flags = {flag for usage in said for flag in _marks(usage)}
     prompt = cached = 0
     for index, counted in enumerate(prompt_counts):
         known = _longest([choice for choice in choices if choice.prompt == index])
@@ -100,11 +95,14 @@ def _longest(choices: Sequence[Choice]) -> Usage | None:
     return max(said, key=lambda usage: usage.prompt_tokens or 0, default=None)
 
 
-def _source(choice: Choice) -> UsageSource:
-    if choice.usage is not None and choice.usage.output_tokens is not None:
-        final = choice.usage_is_final
-        return UsageSource.ENGINE_FINAL if final else UsageSource.ENGINE_PROGRESS
-    return UsageSource.COUNTED if choice.began else UsageSource.ESTIMATED
+def _marks(usage: Usage) -> Iterator[str]:
+    """What is odd about one account, as a record flags it."""
+    if usage.out_of_range:
+        yield "count_out_of_range"
+    if usage.inferred:
+        yield "count_inferred"
+    if usage.fell:
+        yield "usage_fell"
 
 
 def client_usage(record: UsageRecord, choices: Sequence[Choice]) -> dict[str, object]:

@@ -61,13 +61,19 @@ def read_event(data: bytes) -> Event:
 
 
 def _usage(chunk: EngineChunk) -> Usage | None:
-    """From wherever in the chunk it is."""
+    """From wherever in the chunk it is. One that leaves a count out hides no other's."""
     usage = read_usage(chunk.usage)
-    if usage is None and chunk.choices:
-        usage = read_usage(chunk.choices[0].usage)
-    if usage is None and chunk.x_groq is not None:
-        usage = read_usage(chunk.x_groq.usage)
+    if chunk.choices:
+        usage = _either(usage, read_usage(chunk.choices[0].usage))
+    if chunk.x_groq is not None:
+        usage = _either(usage, read_usage(chunk.x_groq.usage))
     return usage
+
+
+def _either(first: Usage | None, second: Usage | None) -> Usage | None:
+    if first is None or second is None:
+        return first or second
+    return first.filled(second)
 
 
 def read_error(body: bytes, status: int = 500) -> EngineError:
@@ -127,5 +133,5 @@ def _progress(usage: Usage) -> dict[str, object] | None:
         prompt_tokens=prompt,
         cached_tokens=None if cached is None else min(cached, prompt),
         output_tokens=output,
-        reasoning_tokens=min(usage.reasoning_tokens, output),
+        reasoning_tokens=min(usage.reasoning_tokens or 0, output),
     )

@@ -31,12 +31,50 @@ class Usage(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Prompt tokens found in the prefix cache."""
-    reasoning_tokens: int = 0
+    reasoning_tokens: int | None = None
     """Of the output, spent on reasoning."""
     out_of_range: bool = False
     """A count was none that can be, and is absent."""
     inferred: bool = False
     """A count is not as it was said, but what the total makes of it."""
+    fell: bool = False
+    """A count that can only grow was less than it had been."""
+
+    def merged(self, later: "Usage") -> "Usage":
+        """What is known once `later` was said in the same stream: its counts, and this one's where
+        it says none. The last one holds, also where it is less; then it is marked."""
+        fell = self.fell or any(
+            known is not None and said is not None and said < known
+            for known, said in (
+                (self.prompt_tokens, later.prompt_tokens),
+                (self.output_tokens, later.output_tokens),
+                (self.reasoning_tokens, later.reasoning_tokens),
+            )
+        )
+        whole = later.filled(self)
+        return msgspec.structs.replace(whole, fell=True) if fell else whole
+
+    def filled(self, other: "Usage") -> "Usage":
+        """This, with the other's counts where it has none. The other's marks count with them, and
+        where a prompt or an output is still unknown."""
+        prompt = other.prompt_tokens if self.prompt_tokens is None else self.prompt_tokens
+        output = other.output_tokens if self.output_tokens is None else self.output_tokens
+        cached = other.cached_tokens if self.cached_tokens is None else self.cached_tokens
+        reasoning = self.reasoning_tokens
+        if reasoning is None:
+            reasoning = other.reasoning_tokens
+        own = (self.prompt_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens)
+        if own == (prompt, output, cached, reasoning) and None not in (prompt, output):
+            return self
+        return Usage(
+            prompt,
+            output,
+            cached,
+            reasoning,
+            out_of_range=self.out_of_range or other.out_of_range,
+            inferred=self.inferred or other.inferred,
+            fell=self.fell or other.fell,
+        )
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
@@ -148,16 +186,16 @@ def _cached(said: _Said) -> int | None:
     return next((count for count in named if count is not None), None)
 
 
-def _reasoning(said: _Said) -> int:
+def _reasoning(said: _Said) -> int | None:
     details = said.completion_tokens_details
     nested = details.reasoning_tokens if details is not None else None
-    return nested or said.reasoning_tokens or 0
+    return nested or (nested if said.reasoning_tokens is None else said.reasoning_tokens)
 
 
 def _completed(usage: Usage, total: int) -> Usage:
     """With what the total adds to it."""
     prompt, output = usage.prompt_tokens, usage.output_tokens
-    cached, reasoning = usage.cached_tokens or 0, usage.reasoning_tokens
+    cached, reasoning = usage.cached_tokens or 0, usage.reasoning_tokens or 0
     if prompt is None or output is None:
         if prompt is not None and total >= prompt:
             output = total - prompt
@@ -183,6 +221,6 @@ def _completed(usage: Usage, total: int) -> Usage:
         usage,
         prompt_tokens=prompt,
         output_tokens=output,
-        reasoning_tokens=reasoning,
+        reasoning_tokens=reasoning or usage.reasoning_tokens,
         inferred=True,
     )

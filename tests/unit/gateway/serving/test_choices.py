@@ -188,7 +188,7 @@ def test_the_last_usage_wins() -> None:
     choice.note(read_event(events.finish(usage=events.counts(5, 3))), 0)
     assert choice.usage_is_final
     choice.note(read_event(events.usage(5, 4)), 0)
-    assert (choice.usage, choice.usage_is_final) == (Usage(5, 4), True)
+    assert (choice.usage, choice.usage_is_final) == (Usage(5, 4, None, 0), True)
 
 
 def test_times_are_of_content() -> None:

@@ -86,7 +86,7 @@ def test_openais_usage_is_read_like_sglangs() -> None:
 def test_zero_is_zero_and_absent_is_absent() -> None:
     """S09, V41, V42, M25: what an engine did not say is None, never 0."""
     zero = read_event(events.chunk(usage=events.counts(0, 0, cached=0))).usage
-    assert zero == Usage(prompt_tokens=0, output_tokens=0, cached_tokens=0)
+    assert zero == Usage(0, 0, 0, reasoning_tokens=0)
     said = read_event(events.chunk(usage={"prompt_tokens": 3})).usage
     assert said == Usage(prompt_tokens=3, output_tokens=None, cached_tokens=None)
     assert read_event(events.content("x")).usage is None
@@ -97,9 +97,9 @@ def test_counts_out_of_range_are_absent_and_marked() -> None:
     """S10: never a negative count, and none that the records cannot hold; nor the nearest that
     they can, which nobody counted."""
     low = read_event(events.chunk(usage=events.counts(-3, -1, cached=-2))).usage
-    assert low == Usage(out_of_range=True)
+    assert low == Usage(reasoning_tokens=0, out_of_range=True)
     high = read_event(events.chunk(usage=events.counts(2**70, 5))).usage
-    assert high == Usage(output_tokens=5, out_of_range=True)
+    assert high == Usage(output_tokens=5, reasoning_tokens=0, out_of_range=True)
 
 
 @pytest.mark.parametrize(
