@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "user": ("gateway.commands.user:user", "Users and their tokens."),
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),
+    "journal": ("gateway.commands.journal:journal", "Journals that gateways left on a disk."),
     "backend": ("backend.command:backend", "Run one worker."),
     "loadtest": ("backend.loadtest.command:loadtest", "Open-loop load, goodput and the knee."),
 }

@@ -28,6 +28,7 @@ from gateway.dev_hosted import (
     hosted_name,
     register_hosted,
 )
+from gateway.dev_leftovers import Leftovers
 from gateway.dev_prices import seed_prices
 from gateway.dev_ready import Pids, Ready, ready_document, welcome, write_ready
 from gateway.dev_secrets import DevSecrets, kept_secrets
@@ -80,6 +81,7 @@ class DevSystem:
         self._models: list[Model] = []
         self._workers: list[Worker] = []
         self._hosted: Hosted | None = None
+        self._leftovers = Leftovers(terminal.say)
 
     async def start(self) -> str:
         """Start everything, write `ready.json`, and return what to tell a person.
@@ -121,6 +123,12 @@ class DevSystem:
             await self._supervisor.start(gateways)
         self._gateways = [f"http://127.0.0.1:{port}" for port in self._ports]
         self._write_ready()
+        self._leftovers.ship(
+            data_dir.folder("journal"),
+            running=frozenset(f"gateway-{number}" for number in range(len(self._ports))),
+            database_url=self._database_url,
+            redis_url=self._redis_url,
+        )
         return welcome(
             self._document(),
             ready_path=shown(self._ready_path),
@@ -135,6 +143,7 @@ class DevSystem:
         """Stop gateways, then workers, then stores."""
         self._ready_path.unlink(missing_ok=True)
         self._gateways = []
+        await self._leftovers.stop()
         await self._supervisor.stop()
         if self._postgres is not None:
             self._postgres.remove_socket_folder()

@@ -107,6 +107,11 @@ class Months:
             self._recounts[tenant_id, month] = task
             task.add_done_callback(lambda _: self._recounts.pop((tenant_id, month), None))
 
+    async def until_recounted(self) -> None:
+        """Wait for all that `recount` was asked for."""
+        while self._recounts:
+            await asyncio.wait(self._recounts.values())
+
     async def stop(self) -> None:
         """Give up what is under way; another gateway, or the next request, begins again."""
         tasks = [*self._flights.values(), *self._recounts.values()]

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
@@ -13,6 +14,8 @@ from gateway.errors import WeirError
 
 LOCK_NAME = "lock"
 IDENTITY_NAME = "identity.json"
+LOOKED_AT_S = 0.05
+"""Longer than `is_in_use` holds the lock that it tries."""
 
 
 class JournalUnusable(WeirError):
@@ -37,11 +40,9 @@ class DirectoryLock:
             )
         except OSError as error:
             raise JournalUnusable(f"journal directory: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not (_locked(descriptor) or _locked(descriptor, after_s=LOOKED_AT_S)):
             os.close(descriptor)
-            raise JournalUnusable("journal directory is in use by another gateway") from error
+            raise JournalUnusable("journal directory is in use by another gateway")
         return cls(descriptor)
 
     def release(self) -> None:
@@ -49,6 +50,27 @@ class DirectoryLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def is_in_use(directory: Path) -> bool:
+    """Whether a process has the lock now. Raises OSError."""
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, *, after_s: float = 0.0) -> bool:
+    time.sleep(after_s)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 class Identity(msgspec.Struct, frozen=True):

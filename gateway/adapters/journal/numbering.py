@@ -21,6 +21,16 @@ def last_seq(path: Path) -> int:
     return last
 
 
+def gateway_of(path: Path) -> str | None:
+    """Whose journal a segment's header says it is; None where it is not legible. Raises OSError."""
+    frames = read_stretch(path, 0).frames
+    try:
+        record = decode(frames[0].payload) if frames else None
+    except UndecodableRecord:
+        return None
+    return record.gateway_id if isinstance(record, SegmentHeader) else None
+
+
 def _seq_of(frame: Frame) -> int:
     """The number of a record; of a header, the last before it."""
     try:
