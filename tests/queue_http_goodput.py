@@ -3,6 +3,7 @@ the schedule of `virtual_goodput`, one gateway process, one simulated replica.""
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ class HttpFigures:
     batch_tokens_per_s: float
     ended_otherwise: int
     """Interactive requests that did not end whole."""
+    ends: dict[str, int]
+    """How interactive requests ended, with the error's code."""
     gateway: Processor
     worker: Processor
     generator_lag_p99_ms: float
@@ -74,10 +77,18 @@ def scheduled(load: Load, *, duration_s: float, seed: int, traces: Path | None) 
 
 
 async def one_http_run(
-    folder: Path, workload: Workload, *, warmup_s: float, interval: int, realtime: bool = False
+    folder: Path,
+    workload: Workload,
+    *,
+    warmup_s: float,
+    interval: int,
+    realtime: bool = False,
+    drained_s: float = DRAINED_S,
+    sent_until_s: float = 1e9,
 ) -> HttpFigures:
     """Through a gateway of its own. `interval`: the replica sends so many tokens an event;
-    `realtime`: what takes part goes before whatever else runs on this machine (needs the right)."""
+    `sent_until_s`: of what is sent later no share is told, since it may be cut; `realtime`: what
+    takes part goes before whatever else runs on this machine (needs the right)."""
     flags = FLAGS.format(interval=interval)
     with weir_dev(folder, "--engine", "simulated", "--worker-flags", flags) as system:
         keys = {each: waiting_key(system, each) for each in ("interactive", "batch")}
@@ -99,7 +110,7 @@ async def one_http_run(
         running = asyncio.ensure_future(target.run(workload))
         # Batch that waits still is not waited for.
         loop = asyncio.get_running_loop()
-        loop.call_later(workload.duration_ms / 1000 + DRAINED_S, running.cancel)
+        loop.call_later(workload.duration_ms / 1000 + drained_s, running.cancel)
         ceilings: list[int] = []
         seen = asyncio.create_task(note_ceilings(system, ceilings))
         run = await running
@@ -111,7 +122,12 @@ async def one_http_run(
     with suppress(asyncio.CancelledError):
         await seen
     figures = figures_of(
-        run, warmup_s=warmup_s, interval=interval, gateway=spent[0], worker=spent[1]
+        run,
+        warmup_s=warmup_s,
+        sent_until_s=sent_until_s,
+        interval=interval,
+        gateway=spent[0],
+        worker=spent[1],
     )
     return replace(figures, ceilings=tuple(ceilings))
 
@@ -134,11 +150,21 @@ def waiting_key(system: WeirDev, request_class: str) -> str:
 
 
 def figures_of(
-    run: Run, *, warmup_s: float, interval: int, gateway: Processor, worker: Processor
+    run: Run,
+    *,
+    warmup_s: float,
+    sent_until_s: float,
+    interval: int,
+    gateway: Processor,
+    worker: Processor,
 ) -> HttpFigures:
     """What the window shows: what was sent in it, and the tokens that came in it."""
     begin_ms, end_ms = warmup_s * 1000, run.workload.duration_ms
-    sent = [each for each in of(run, "interactive") if each.planned.send_at_ms >= begin_ms]
+    sent = [
+        each
+        for each in of(run, "interactive")
+        if begin_ms <= each.planned.send_at_ms < sent_until_s * 1000
+    ]
     ttfts = sorted(each for outcome in sent if (each := ttft_ms(outcome)) is not None)
     tpots = sorted(each for outcome in sent if (each := tpot_ms(outcome)) is not None)
     tokens = sum(tokens_within(each, begin_ms, end_ms, interval) for each in of(run, "batch"))
@@ -151,6 +177,7 @@ def figures_of(
         ttft_p95_ms=nearest_rank(ttfts, 95),
         tpot_p95_ms=nearest_rank(tpots, 95),
         batch_tokens_per_s=tokens / (end_ms - begin_ms) * 1000,
+        ends=dict(Counter(f"{each.end} {each.code or ''}".strip() for each in sent)),
         ended_otherwise=sum(each.end != "ok" for each in sent),
         gateway=gateway,
         worker=worker,
