@@ -173,6 +173,8 @@ class HttpEngineStream:
             if response.status < 500 or response.status == 503:
                 raise EngineRefused(response.status, error.message)
             raise WorkerFailed(f"the worker answered {response.status}")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise WorkerFailed("the worker's answer is encoded, which it was not asked for")
         return response
 
     @property
