@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),
     "journal": ("gateway.commands.journal:journal", "Journals that gateways left on a disk."),
+    "dead-letters": (
+        "gateway.commands.dead_letters:dead_letters",
+        "Usage records that Postgres refused.",
+    ),
     "backend": ("backend.command:backend", "Run one worker."),
     "loadtest": ("backend.loadtest.command:loadtest", "Open-loop load, goodput and the knee."),
 }

@@ -9,11 +9,21 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.dead_letters import DeadLetter, bury
 from billing.postgres.journal_watermarks import Watermark, advance_watermark
+from billing.postgres.schema import is_behind
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 
 POISON_CLASSES = ("22", "23")
 """SQLSTATE classes that blame the row itself: data exceptions and violated constraints. Anything
 else, a missing table among it, is a state of the database and will pass."""
+
+
+VALUE_SETS = ("_outcome_check", "_usage_source_check", "_class_check", "_provider_check")
+"""Ends of the names of constraints that list the values which a release knows."""
+
+
+class SchemaBehind(Exception):
+    """The database refused a value that an older schema may not know yet; nothing was stored. It
+    passes once the migrations have run."""
 
 
 class WatermarkMoved(Exception):
@@ -37,8 +47,8 @@ async def store(engine: AsyncEngine, shipment: Shipment) -> int:
     """Store a shipment whole; returns how many of its records became dead letters.
 
     A row that Postgres refuses is put among the dead letters and the rest goes on. Raises
-    WatermarkMoved, or what the driver raises where Postgres is away: then nothing is stored, or all
-    of it, and repeating is safe.
+    WatermarkMoved, SchemaBehind, or what the driver raises where Postgres is away: then nothing is
+    stored, or all of it, and repeating is safe.
     """
     async with engine.begin() as connection:
         moved = await advance_watermark(
@@ -67,7 +77,13 @@ async def store_spare(engine: AsyncEngine, rows: Sequence[JournaledRecord]) -> i
 async def insert_isolating(
     connection: AsyncConnection, rows: Sequence[JournaledRecord]
 ) -> list[DeadLetter]:
-    """Insert what Postgres takes and return the rest, found by halving."""
+    """Insert what Postgres takes and return the rest, found by halving. Raises SchemaBehind."""
+    return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id))
+
+
+async def _isolating(
+    connection: AsyncConnection, rows: Sequence[JournaledRecord]
+) -> list[DeadLetter]:
     if not rows:
         return []
     try:
@@ -77,14 +93,16 @@ async def insert_isolating(
         reason = _poison_reason(error)
         if reason is None:
             raise
+        if reason.endswith(VALUE_SETS) and await is_behind(connection):
+            raise SchemaBehind(reason) from error
         if len(rows) == 1:
             return [_letter(rows[0], reason)]
     else:
         return []
     half = len(rows) // 2
     return [
-        *await insert_isolating(connection, rows[:half]),
-        *await insert_isolating(connection, rows[half:]),
+        *await _isolating(connection, rows[:half]),
+        *await _isolating(connection, rows[half:]),
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -132,10 +133,20 @@ _REPLACED = ", ".join(
 _INSERT_RECORDS = _insert(
     "usage_record",
     RECORD_COLUMNS,
-    f"(request_id, admitted_at) DO UPDATE SET {_REPLACED}"
+    f"(request_id, admitted_at) DO UPDATE SET {_REPLACED}, recorded_at = now()"
     " WHERE EXCLUDED.final AND NOT usage_record.final RETURNING request_id",
 )
-_INSERT_ATTEMPTS = _insert("usage_attempt", ATTEMPT_COLUMNS, "DO NOTHING")
+_ATTEMPT_REPLACED = ", ".join(
+    f'"{column.name}" = EXCLUDED."{column.name}"'
+    for column in ATTEMPT_COLUMNS
+    if column.name not in ("request_id", "admitted_at", "choice", "attempt")
+)
+# Only attempts of records that were written come here: one that is there is a provisional row's.
+_INSERT_ATTEMPTS = _insert(
+    "usage_attempt",
+    ATTEMPT_COLUMNS,
+    f"(request_id, admitted_at, choice, attempt) DO UPDATE SET {_ATTEMPT_REPLACED}",
+)
 
 
 async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> int:
@@ -143,9 +154,12 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
     were written.
 
     A record that is there already is left as it is, except that a final one replaces a provisional
-    one. All rows or, where Postgres refuses one (SQLAlchemy's DBAPIError), none.
+    one, its attempts and the time at which Postgres saw it. All rows or, where Postgres refuses one
+    (SQLAlchemy's DBAPIError), none.
+
+    Rows are written in the order of `in_order`, so that no two batches wait for each other.
     """
-    unique = _one_per_request(rows)
+    unique = in_order(rows)
     if not unique:
         return 0
     result = await connection.exec_driver_sql(
@@ -156,7 +170,7 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
         AttemptOf(row.record, attempt)
         for row in unique
         if row.record.request_id in written
-        for attempt in row.record.attempts
+        for attempt in _one_per_number(row.record.attempts)
     ]
     if attempts:
         await connection.exec_driver_sql(
@@ -166,11 +180,20 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
     return len(written)
 
 
-def _one_per_request(rows: Sequence[JournaledRecord]) -> list[JournaledRecord]:
-    """One statement cannot write a row twice: the first final record of each request stands."""
-    chosen: dict[tuple[object, int], JournaledRecord] = {}
+def _one_per_number(attempts: Sequence[UsageAttempt]) -> list[UsageAttempt]:
+    """The first of each choice and number."""
+    chosen: dict[tuple[int, int], UsageAttempt] = {}
+    for attempt in attempts:
+        chosen.setdefault((attempt.choice, attempt.attempt), attempt)
+    return [chosen[key] for key in sorted(chosen)]
+
+
+def in_order(rows: Sequence[JournaledRecord]) -> list[JournaledRecord]:
+    """One row a request, since one statement cannot write a row twice: its first final record, by
+    request id. Every writer keeps to this order within a transaction."""
+    chosen: dict[tuple[UUID, int], JournaledRecord] = {}
     for row in rows:
         key = (row.record.request_id, row.record.admitted_at_ms)
         if key not in chosen or (row.record.final and not chosen[key].record.final):
             chosen[key] = row
-    return list(chosen.values())
+    return [chosen[key] for key in sorted(chosen)]

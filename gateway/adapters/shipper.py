@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from billing.domain.usage_record import UsageRecord
 from billing.postgres.journal_watermarks import Watermark, load_watermarks
 from billing.postgres.partitions import ensure_partitions
-from billing.postgres.shipments import WatermarkMoved, store, store_spare
+from billing.postgres.shipments import SchemaBehind, WatermarkMoved, store, store_spare
 from billing.postgres.usage_insert import JournaledRecord
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
@@ -128,6 +128,11 @@ class Shipper:
         return self._place_known and self._backlog.place >= mark.place
 
     @property
+    def place(self) -> tuple[int, int] | None:
+        """Boot and sequence number up to which all is in Postgres; None where that is not known."""
+        return self._backlog.place if self._place_known else None
+
+    @property
     def caught_up(self) -> bool:
         """Whether all that is durable, or held in memory after a failed write, is in Postgres."""
         durable = self._journal.durable
@@ -163,6 +168,8 @@ class Shipper:
             except WatermarkMoved:
                 logger.info("shipper: the watermark moved; it is read again")
                 self._place_known = False
+            except SchemaBehind as error:
+                self._note(f"the database is not migrated ({error})")
             except AWAY as error:
                 self._note(_name(error))
                 if isinstance(error, JournalIncomplete):

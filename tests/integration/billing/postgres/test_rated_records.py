@@ -56,7 +56,7 @@ def a_book(chance: random.Random) -> PriceBook:
 def some_use(chance: random.Random) -> UsageRecord:
     """A request of any model and outcome in four hours, the first of them before any price."""
     prompt, output = chance.randint(0, 200_000), chance.choice([0, chance.randint(1, 9_000)])
-    outcome = chance.choice(list(Outcome))
+    outcome = chance.choice([each for each in Outcome if each is not Outcome.TAKEN_BACK])
     return a_record(
         an_admission(
             at_ms=MONTH_MS + chance.randint(-3_600_000, 3 * 3_600_000),

@@ -1,3 +1,5 @@
+import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -6,12 +8,18 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
-from usage_examples import a_record
+from usage_examples import a_record, an_admission
 
-from billing.domain.usage_record import UsageRecord
+from billing.domain.usage_record import Outcome, UsageRecord
 from billing.postgres.dead_letters import DeadLetter, count_open
 from billing.postgres.journal_watermarks import Watermark, load_watermarks
-from billing.postgres.shipments import Shipment, WatermarkMoved, store, store_spare
+from billing.postgres.shipments import (
+    SchemaBehind,
+    Shipment,
+    WatermarkMoved,
+    store,
+    store_spare,
+)
 from billing.postgres.usage_insert import JournaledRecord
 from gateway.adapters.postgres import async_engine
 
@@ -137,6 +145,39 @@ async def test_a_refused_attempt_takes_its_record_along(engine: AsyncEngine) -> 
     ]
 
 
+async def test_m04_many_keys_and_models_in_one_shipment(engine: AsyncEngine) -> None:
+    """500 pairs of key and model: 500 rows."""
+    records = [
+        a_record(
+            an_admission(api_key_id=f"key-{number % 25}", model=f"model-{number // 25}"),
+        )
+        for number in range(500)
+    ]
+    await store(engine, a_shipment(records))
+    assert await query(
+        engine, "SELECT count(*), count(DISTINCT (api_key_id, model)) FROM usage_record"
+    ) == [(500, 500)]
+
+
+async def test_m05_four_writers_of_the_same_requests(database_url: str) -> None:
+    """A shipper of each of several gateways and a reaper may write the same requests at once, in
+    whatever order they have them: none waits for one that waits for it, each row is written once.
+    """
+    engine = async_engine(database_url, pool_size=4)
+    records = [a_record() for _ in range(400)]
+    refused = a_record(output_tokens=-1)
+
+    async def write(number: int) -> int:
+        rows = [JournaledRecord(record, f"gw-{number}") for record in [*records, refused]]
+        random.Random(number).shuffle(rows)  # noqa: S311 - an order, no secret
+        return await store_spare(engine, rows)
+
+    for _ in range(3):
+        assert await asyncio.gather(*map(write, range(4))) == [1] * 4
+    assert await query(engine, "SELECT count(*) FROM usage_record") == [(400,)]
+    await engine.dispose()
+
+
 async def test_many_refused_records(engine: AsyncEngine) -> None:
     """A batch full of them is a table full of dead letters, and a watermark that moves on."""
     records = [a_record(output_tokens=-1 if number % 3 else 1) for number in range(60)]
@@ -164,6 +205,42 @@ async def test_a_missing_table_blames_no_record(engine: AsyncEngine) -> None:
         await store(engine, a_shipment([a_record()]))
     assert await query(engine, "SELECT count(*) FROM usage_dead_letter") == [(0,)]
     assert await watermark(engine) is None
+
+
+async def test_a_value_that_an_older_schema_refuses_is_waited_for(engine: AsyncEngine) -> None:
+    """Until the migrations have run nothing is buried, nothing moves; then it is a row. Of other
+    constraints an older schema is as sure as any."""
+    narrow = (
+        "ALTER TABLE usage_attempt DROP CONSTRAINT usage_attempt_outcome_check,"
+        " ADD CONSTRAINT usage_attempt_outcome_check CHECK (outcome IN ('completed'{}))"
+    )
+    async with engine.begin() as db:
+        await db.execute(text(narrow.format("")))
+        await db.execute(text("UPDATE alembic_version SET version_num = '0004'"))
+    record = a_record()
+    attempt = msgspec.structs.replace(record.attempts[0], outcome=Outcome.TAKEN_BACK)
+    record = msgspec.structs.replace(record, attempts=(attempt,))
+    with pytest.raises(SchemaBehind, match="usage_attempt_outcome_check"):
+        await store(engine, a_shipment([a_record(), record]))
+    assert await query(engine, "SELECT count(*) FROM usage_dead_letter") == [(0,)]
+    assert await watermark(engine) is None
+    first = a_shipment([a_record(), a_record(output_tokens=-1)])
+    assert await store(engine, first) == 1
+    async with engine.begin() as db:
+        await db.execute(text(narrow.format(", 'taken_back'")))
+    assert await store(engine, a_shipment([record], before=first.after)) == 0
+
+
+async def test_a_value_that_the_newest_schema_refuses_is_a_dead_letter(
+    engine: AsyncEngine,
+) -> None:
+    """There is nothing to wait for, nor where the schema is a later release's."""
+    wrong = [a_record(outcome=Outcome.TAKEN_BACK) for _ in range(2)]
+    first = a_shipment(wrong[:1])
+    assert await store(engine, first) == 1
+    async with engine.begin() as db:
+        await db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    assert await store(engine, a_shipment(wrong[1:], before=first.after)) == 1
 
 
 async def test_a_partition_that_is_gone_blames_no_record(engine: AsyncEngine) -> None:

@@ -123,7 +123,7 @@ async def test_a_record_without_money_reads_so(engine: AsyncEngine) -> None:
 
 
 async def test_repeating_a_batch_adds_nothing(engine: AsyncEngine) -> None:
-    """A retry after an unknown commit, a record twice in one batch: one row each."""
+    """M08. A retry after an unknown commit, a record twice in one batch: one row each."""
     records = [a_record() for _ in range(5)]
     assert await insert(engine, *records, records[0]) == 5
     assert await insert(engine, *records) == 0
@@ -153,6 +153,26 @@ async def test_a_final_record_replaces_a_provisional_one_once(engine: AsyncEngin
         ("completed", True, 20)
     ]
     assert await query(engine, "SELECT count(*) FROM usage_attempts") == [(1,)]
+
+
+async def test_what_replaces_a_provisional_record_is_its_own(engine: AsyncEngine) -> None:
+    """Its attempts say what the journal says, and when Postgres saw it is when it was replaced."""
+    admission = an_admission()
+    whole = a_record(admission)
+    (attempt,) = whole.attempts
+    partial = msgspec.structs.replace(attempt, outcome=Outcome.GATEWAY_LOST, output_tokens=3)
+    seen = "SELECT recorded_at FROM usage_record"
+    await insert(engine, a_record(admission, final=False, attempts=(partial,)))
+    ((provisional_at,),) = await query(engine, seen)
+    await insert(engine, whole)
+    ((final_at,),) = await query(engine, seen)
+    assert final_at > provisional_at
+    assert await query(engine, "SELECT attempt, outcome, output_tokens FROM usage_attempts") == [
+        (1, "completed", 20)
+    ]
+    await insert(engine, msgspec.structs.replace(whole, attempts=(partial,)))
+    assert await query(engine, "SELECT output_tokens FROM usage_attempts") == [(20,)]
+    assert await query(engine, seen) == [(final_at,)]
 
 
 @pytest.mark.parametrize(
