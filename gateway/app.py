@@ -14,6 +14,7 @@ from gateway.adapters.body_reader import BodyReader
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
+from gateway.adapters.journal.storage import Storage
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.pool_queue import RedisPoolQueue
@@ -70,8 +71,10 @@ class Gateway:
     presence: Presence
     watch: Watch
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
+        """`storage` replaces the disk of the journal in tests."""
         self.settings = settings
+        self._storage = storage
         self.clock = SystemClock()
         self.redis = connect_redis(
             settings.redis_url, timeout_ms=settings.redis_timeout_ms, guard=Pulse()
@@ -132,7 +135,9 @@ class Gateway:
         """
         settings = self.settings
         self.journal = await Journal.open(
-            settings.journal_dir, segment_bytes=settings.journal_segment_bytes
+            settings.journal_dir,
+            segment_bytes=settings.journal_segment_bytes,
+            storage=self._storage,
         )
         self.shipper = Shipper(
             self.shipping_postgres,

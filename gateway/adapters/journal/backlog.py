@@ -1,5 +1,6 @@
 """What of a journal is not shipped: a place in its segments, from which batches are read."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ from gateway.adapters.journal.entries import (
     UndecodableRecord,
     decode,
 )
-from gateway.adapters.journal.framing import Frame
+from gateway.adapters.journal.framing import Damage, Frame
 from gateway.adapters.journal.numbering import before_first_seq, last_seq
 from gateway.adapters.journal.reader import quarantine, read_stretch
 from gateway.adapters.journal.segment import SegmentKey, list_segments
 from gateway.adapters.journal.storage import Storage
 
+logger = logging.getLogger(__name__)
 STRETCHES_MAX = 8
 """A batch is read from at most so many stretches, whatever it holds: memory stays bounded."""
 
@@ -37,6 +39,9 @@ class Readable(Protocol):
 
     @property
     def durable(self) -> Durable: ...
+
+    @property
+    def storage(self) -> Storage: ...
 
 
 @dataclass
@@ -72,7 +77,6 @@ class Backlog:
 
     def __init__(self, journal: Readable) -> None:
         self._journal = journal
-        self._storage = Storage()
         self._last_seqs: dict[SegmentKey, int] = {}
         self._seen: dict[int, int] = {}
         self._shipped: dict[int, int] = {}
@@ -173,14 +177,24 @@ class Backlog:
         path = batch.key.path(self._journal.directory)
         stretch = read_stretch(path, batch.offset, limit)
         for damage in stretch.damages:
-            new = quarantine(self._journal.directory, self._storage, batch.key, damage)
-            self.damaged_stretches += new
+            self.damaged_stretches += self._put_aside(batch.key, damage)
         for frame in stretch.frames:
             if len(batch.ended) >= rows_max:
                 break
             _take(batch, frame)
             batch.offset = frame.end
         return bool(stretch.frames)
+
+    def _put_aside(self, key: SegmentKey, damage: Damage) -> bool:
+        try:
+            return quarantine(self._journal.directory, self._journal.storage, key, damage)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            # On a full disk nothing can be put aside; it lies in the segment still, and whatever
+            # follows must be shipped all the same.
+            logger.error("journal: a damaged stretch is not put aside (%s)", error.strerror)
+            return False
 
     def _following(self, key: SegmentKey) -> SegmentKey:
         later = (each for each in list_segments(self._journal.directory) if each > key)

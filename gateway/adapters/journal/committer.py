@@ -136,6 +136,8 @@ class Committer:
         assert self._segment is not None  # noqa: S101 - commit() asks only while one is open
         if self._segment.end >= self._roll_at:
             self._roll()
+            if self._segment is None:
+                return False
         entries = sum(HEADER_BYTES + 64 + len(append.body) for append in wanted)
         ends = sum(append.end_bytes for append in wanted)
         try:
@@ -213,6 +215,10 @@ class Committer:
                 self._directory, self._storage, header, reserve_bytes=self._open.reserved_bytes
             )
         except OSError as error:
+            if _path_of(self._directory, header).exists():
+                # It would hide from a recovery whatever the old one takes after it.
+                self._poison(error)
+                return
             # The old one still works, only longer than it should be.
             self._roll_at = old.end + self._segment_bytes // 8
             logger.warning("journal: no new segment (%s), the old one goes on", _name(error))
@@ -244,6 +250,11 @@ class Committer:
         assert self._segment is not None  # noqa: S101 - it has just failed
         self._segment.trim()
         self._bad, self._segment = self._segment, None
+
+
+def _path_of(directory: Path, header: SegmentHeader) -> Path:
+    """The file that begins with that header."""
+    return SegmentKey(header.boot, header.number).path(directory)
 
 
 def _name(error: OSError) -> str:

@@ -59,8 +59,11 @@ class Journal:
     once its directory is there.
     """
 
-    def __init__(self, directory: Path, lock: DirectoryLock, gateway_id: str) -> None:
+    def __init__(
+        self, directory: Path, lock: DirectoryLock, gateway_id: str, storage: Storage
+    ) -> None:
         self.directory = directory
+        self.storage = storage
         self.gateway_id = gateway_id
         self.recovered = Recovered((), 0, 0)
         self._lock = lock
@@ -93,7 +96,7 @@ class Journal:
         except BaseException:
             lock.release()
             raise
-        journal = cls(directory, lock, committer.identity.gateway_id)
+        journal = cls(directory, lock, committer.identity.gateway_id, disk)
         journal.recovered = Recovered(
             tuple(recovery.open_requests.values()), recovery.damaged_records, recovery.cut_bytes
         )

@@ -45,7 +45,7 @@ def recover(directory: Path, storage: Storage) -> Recovery:
     says it all.
     """
     for draft in directory.glob("*.draft"):
-        draft.unlink()
+        storage.remove(draft)
     found = Recovery()
     segments = list_segments(directory)
     if not segments:

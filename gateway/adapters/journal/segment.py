@@ -59,7 +59,8 @@ class Segment:
     ) -> Self:
         """A new segment with its header and first `entries` durable, and room for `reserve_bytes`.
 
-        It appears under its name whole or not at all. Raises OSError.
+        It appears under its name whole or not at all. Raises OSError; where even that cannot be
+        undone a file is left which the caller must not let be the last one.
         """
         key = SegmentKey(header.boot, header.number)
         path = key.path(directory)
@@ -71,14 +72,14 @@ class Segment:
             data = encode_frame(encode_header(header)) + entries
             segment.reserve(len(data) + reserve_bytes)
             segment.append(data)
-            draft.rename(path)
+            storage.rename(draft, path)
             storage.sync_directory(directory)
             segment._named = True
         except OSError:
             segment.abandon()
             for name in (draft, path):
                 with contextlib.suppress(OSError):
-                    name.unlink()
+                    storage.remove(name)
             raise
         return segment
 
@@ -130,7 +131,7 @@ class Segment:
             self._storage.sync(descriptor)
         finally:
             os.close(descriptor)
-        draft.rename(self.path)
+        self._storage.rename(draft, self.path)
         self._storage.sync_directory(self.path.parent)
         logger.warning("journal segment %s was lost and is written again", self.path.name)
 

@@ -59,6 +59,14 @@ class Storage:
         except FileNotFoundError:
             return False
 
+    def rename(self, draft: Path, path: Path) -> None:
+        """The file has that name instead, and whatever had it is gone."""
+        draft.rename(path)
+
+    def remove(self, path: Path) -> None:
+        """The name is gone."""
+        path.unlink()
+
     def sync_directory(self, directory: Path) -> None:
         """Names created, renamed and removed in `directory` are on the disk on return."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -78,5 +86,5 @@ class Storage:
             self.sync(descriptor)
         finally:
             os.close(descriptor)
-        draft.rename(path)
+        self.rename(draft, path)
         self.sync_directory(path.parent)

@@ -11,6 +11,7 @@ from gateway.adapters.journal.committer import Committer
 from gateway.adapters.journal.entries import encode_body
 from gateway.adapters.journal.identity import begin_boot, read_identity
 from gateway.adapters.journal.segment import list_segments
+from gateway.adapters.journal.storage import Storage
 
 
 class Book:
@@ -30,6 +31,10 @@ class Book:
             self.directory, FailingStorage(), identity, segment_bytes=self.segment_bytes
         )
         self.committer.begin((), now_ms=1000)
+
+    @property
+    def storage(self) -> Storage:
+        return Storage()
 
     @property
     def durable(self) -> Durable:
