@@ -21,6 +21,7 @@ from billing.postgres.usage_insert import JournaledRecord
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
+from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
 from gateway.adapters.shipment import shipment_of
 
 BACKOFF_MS_FIRST = 100
@@ -30,6 +31,7 @@ INCOMPLETE_BACKOFF_MS_MAX = 500
 STORE_TIMEOUT_MS = 15_000
 HOUSEKEEPING_INTERVAL_S = 3_600.0
 HOUSEKEEPING_RETRY_S = 60.0
+PARTITIONS_LATE_S = 86_400.0
 AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 logger = logging.getLogger(__name__)
 
@@ -80,12 +82,15 @@ class Shipper:
         be told twice, and after an unknown commit perhaps not at all."""
         self._behind_since_s: float | None = time.time()
         self._housekeeping_at = 0.0
+        self._partitions_made_at = time.monotonic()
+        self.outstanding = Outstanding(engine)
         self.last_error: str | None = None
         """What Postgres or the journal's files last failed with, None once all works again; never
         content."""
         self.shipped_records = 0
         self.dead_letters = 0
-        """Records that Postgres refused for good; each is a bill that waits for a person."""
+        """Records that Postgres refused of this gateway since it began; each is a bill that waits
+        for a person. `outstanding` knows those of all."""
         self.missing_records = 0
         """Journal numbers that the disk has lost."""
         journal.on_durable(self._on_durable)
@@ -154,6 +159,11 @@ class Shipper:
         """Journal records, admissions among them, that Postgres does not have."""
         return self._backlog.count() + len(self._journal.spare())
 
+    @property
+    def partitions_late(self) -> bool:
+        """Whether for a day no month could be made ahead: rows may come to lie in the net."""
+        return time.monotonic() - self._partitions_made_at > PARTITIONS_LATE_S
+
     def _on_durable(self) -> None:
         if self._behind_since_s is None:
             self._behind_since_s = time.time()
@@ -196,7 +206,7 @@ class Shipper:
     async def _wait_for_more(self) -> None:
         await self._tell_passed()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HOUSEKEEPING_INTERVAL_S):
+            async with asyncio.timeout(LOOK_INTERVAL_S):
                 await self._wake.wait()
         # Whatever is written within one interval travels together.
         await asyncio.sleep(self._interval_s)
@@ -210,6 +220,8 @@ class Shipper:
             self._watermarks = watermarks
         if time.monotonic() >= self._housekeeping_at and await self._keep_house(self._watermarks):
             await self._seek(self._watermarks)  # the place may have been in what is deleted
+        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
+            await self.outstanding.look()
         while True:
             read_at_s = time.time()
             batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
@@ -269,6 +281,7 @@ class Shipper:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.begin() as db:
                 await ensure_partitions(db)
+            self._partitions_made_at = time.monotonic()
             return await asyncio.to_thread(
                 delete_expired,
                 self._journal.directory,
@@ -289,6 +302,7 @@ class Shipper:
     def _count_dead(self, dead: int) -> None:
         if dead:
             self.dead_letters += dead
+            self.outstanding.look_soon()
             logger.error("shipper: Postgres refused %d usage records: dead letters", dead)
 
     def _note(self, error: str) -> None:

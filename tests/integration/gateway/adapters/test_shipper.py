@@ -184,6 +184,8 @@ async def test_a_poisonous_record_blocks_nothing(engine: AsyncEngine, tmp_path: 
     assert await query(engine, "SELECT request_id, reason FROM usage_dead_letter") == [
         (bad.request_id, "23514 usage_record_counts_check")
     ]
+    good += await serve(journal, 1)
+    await eventually(lambda: shipper.outstanding.dead_letters == 1)
     await shipper.stop()
     await journal.close()
 
