@@ -12,6 +12,7 @@ from gateway.preflight import (
     Status,
     check_journal,
     check_migrations,
+    check_policy,
     check_postgres,
     check_workers,
 )
@@ -58,9 +59,10 @@ async def _examine(settings: Settings) -> list[Finding]:
         # The driver's own message may quote the URL, password included.
         raise SettingsError("WEIR_REDIS_URL is not a Redis URL") from error
     try:
-        postgres, migrations, of_redis, workers = await asyncio.gather(
+        postgres, migrations, policy, of_redis, workers = await asyncio.gather(
             check_postgres(settings.database_url),
             check_migrations(settings.database_url),
+            check_policy(settings.database_url),
             check_redis(redis),
             check_workers(settings.database_url),
         )
@@ -69,4 +71,4 @@ async def _examine(settings: Settings) -> list[Finding]:
     journal = await asyncio.to_thread(
         check_journal, settings.journal_dir, settings.journal_segment_bytes
     )
-    return [postgres, migrations, *of_redis, journal, *workers]
+    return [postgres, migrations, policy, *of_redis, journal, *workers]

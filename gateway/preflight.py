@@ -16,6 +16,8 @@ from asyncpg import PostgresError
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from billing.domain.policy import CURRENT_POLICY, differences
+from billing.postgres.policies import load_policies
 from gateway.adapters.directory_rows import WORKER_COLUMNS, worker_from
 from gateway.adapters.journal import JournalUnusable
 from gateway.adapters.journal.identity import LOCK_NAME, DirectoryLock
@@ -89,6 +91,21 @@ async def check_migrations(database_url: str) -> Finding:
         return Finding("migrations", Status.OK, f"at {head}")
     found = current or "nothing"
     return Finding("migrations", Status.FAIL, f"at {found}, {head} is needed: run weir migrate")
+
+
+async def check_policy(database_url: str) -> Finding:
+    """What Postgres says a tenant pays for is what this release judges by."""
+    engine = async_engine(database_url, pooled=False)
+    try:
+        async with engine.connect() as db:
+            other = differences(await load_policies(db))
+    except (OSError, PostgresError, SQLAlchemyError) as error:
+        return failed("billing policy", error, "cannot be read")
+    finally:
+        await engine.dispose()
+    if other:
+        return Finding("billing policy", Status.FAIL, f"not this release's: {', '.join(other)}")
+    return Finding("billing policy", Status.OK, f"version {CURRENT_POLICY}")
 
 
 def check_journal(directory: Path, segment_bytes: int) -> Finding:

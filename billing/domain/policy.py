@@ -1,6 +1,7 @@
 """Which outcomes a tenant pays for: data with a version, and each record names the version it was
-judged by, so that a later table never rewrites an earlier bill."""
+judged by, so that a later table never rewrites an earlier bill. Postgres holds the same table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome
@@ -33,3 +34,14 @@ def is_billable(outcome: Outcome, output_tokens: int, *, policy: int = CURRENT_P
     """Whether the tenant pays for a request that ended so, under that version of the policy."""
     row = POLICY_VERSIONS[policy][outcome]
     return row.with_output if output_tokens > 0 else row.without_output
+
+
+def differences(stored: Mapping[int, Mapping[str, PolicyRow]]) -> list[str]:
+    """Where a stored policy is another than the one that records are judged by: `<version>
+    <outcome>` of each. Versions that this release does not know are a later one's."""
+    return [
+        f"{version} {outcome.value}"
+        for version, rows in POLICY_VERSIONS.items()
+        for outcome, row in rows.items()
+        if stored.get(version, {}).get(outcome.value) != row
+    ]

@@ -1,5 +1,5 @@
 """The tables under the usage views and the price book, as queries name them. Migrations 0002, 0004,
-0005 and 0007 make them.
+0005, 0007 and 0008 make them.
 
 Rows carry tenant and key ids without foreign keys: a bill outlives its tenant. Partitions by month
 are not listed here; Postgres's own function `ensure_usage_partitions` makes them.
@@ -193,6 +193,18 @@ journal_gap = Table(
 )
 """Numbers of a journal that its disk has lost, both ends included: each watermark's
 `missing_count`, told one by one."""
+
+billing_policy = Table(
+    "billing_policy",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("outcome", Text, primary_key=True),
+    Column("with_output", Boolean, nullable=False),
+    Column("without_output", Boolean, nullable=False),
+    _check("version", "version >= 1"),
+)
+"""Whether an outcome is paid for, by whether any output was generated: a version is written by a
+migration and never changed, which a trigger sees to. `billing.domain.policy` is the same table."""
 
 price = Table(
     "price",

@@ -106,6 +106,7 @@ async def test_all_is_well(
         "settings",
         "postgres",
         "migrations",
+        "billing policy",
         "redis",
         "redis scripts",
         "redis eviction",
@@ -127,8 +128,8 @@ async def test_nothing_is_there(
     monkeypatch.setenv("WEIR_JOURNAL_DIR", str(tmp_path / "file" / "journal"))
     status, out = await run_check(capsys)
     assert status == 1
-    failing = [line[6:16].strip() for line in out.splitlines() if line.startswith("FAIL")]
-    assert failing == ["postgres", "migrations", "redis", "journal", "workers"]
+    failing = [line[6:].split("  ")[0] for line in out.splitlines() if line.startswith("FAIL")]
+    assert failing == ["postgres", "migrations", "billing policy", "redis", "journal", "workers"]
     assert "hunter2" not in out
 
 
