@@ -19,12 +19,15 @@ from servers import TESTS, free_port
 from weir_dev import WeirDev
 
 from backend.local.model_file import find_model
+from gateway.domain.engine_facts import EngineFacts
+from gateway.wire.server_info import read_server_info
 
 MODEL = "smollm2-135m"
 START_WITHIN_S = 400.0
 """20 s where nothing else runs; imports alone take a minute on a busy machine."""
 POLL_S = 0.1
 TAIL_CHARACTERS = 3000
+CHAT = "/v1/chat/completions"
 FOLDER = TESTS / "sglang"
 CPU_ONLY = {
     "SGLANG_USE_CPU_ENGINE": "1",
@@ -82,11 +85,30 @@ class SglangServer:
         assert status == 200, answer
         return json.loads(answer)
 
+    @contextmanager
+    def streaming(self, **fields: Any) -> Iterator[HTTPConnection]:
+        """A chat stream of somebody else's, past any gateway, once it is answered; leaving the
+        block aborts it."""
+        parts = urlsplit(self.url)
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=110)
+        message = {"role": "user", "content": "hi"}
+        body = {"model": MODEL, "messages": [message], "stream": True, **fields}
+        try:
+            connection.request("POST", CHAT, json.dumps(body), {"content-type": "application/json"})
+            yield connection
+        finally:
+            connection.close()
+
     def counted(self, family: str) -> int:
         """The sum of one of its counters; 0 where it has not counted yet."""
         text = self._ask("/metrics")[1].decode()
         values = re.findall(rf"^sglang:{family}{{.*}} (\S+)$", text, re.MULTILINE)
         return round(sum(map(float, values)))
+
+    @property
+    def facts(self) -> EngineFacts:
+        """What it says of itself, as a gateway reads it."""
+        return read_server_info(self._ask("/server_info")[1])
 
     @property
     def generated(self) -> int:
