@@ -9,6 +9,7 @@ import uvicorn
 import uvloop
 
 from gateway.adapters.journal import JournalUnusable
+from gateway.adapters.journal.storage import Storage
 from gateway.app import Gateway, create_app
 from gateway.errors import WeirError
 from gateway.http.protocol import bounded_protocol
@@ -40,9 +41,11 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def _serve(settings: Settings) -> int:
+async def serve_until_stopped(settings: Settings, *, storage: Storage | None = None) -> int:
+    """One gateway until it is told to stop; the process's exit status. `storage` replaces the disk
+    of its journal in tests."""
     host, port = listen_address(settings)
-    gateway = Gateway(settings)
+    gateway = Gateway(settings, storage=storage)
     try:
         await gateway.open()
     except (JournalUnusable, WeirError) as error:
@@ -84,4 +87,4 @@ def serve() -> int:
     settings = load_settings()
     configure_logging()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    return uvloop.run(_serve(settings))
+    return uvloop.run(serve_until_stopped(settings))

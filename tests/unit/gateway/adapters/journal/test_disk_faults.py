@@ -53,7 +53,7 @@ class Books:
         try:
             await asyncio.wait_for(self.journal.admitted(admission), 5)
         except Overloaded as refusal:
-            assert refusal.code == "metering_unavailable"
+            assert refusal.code == "metering_unavailable"  # noqa: PT017 - it may also succeed
             self.refused.add(admission.request_id)
         else:
             self.admitted[admission.request_id] = admission
@@ -213,7 +213,7 @@ async def test_a_start_on_such_a_disk_is_refused_in_a_line(
     try:
         await books.open()
     except JournalUnusable as refused:
-        assert "\n" not in str(refused)
+        assert "\n" not in str(refused)  # noqa: PT017 - it may also succeed
         assert books.storage.failed[call]
         books.storage.faults.clear()
         await books.open()
