@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gateway.domain.pools import pools_of
 from gateway.serving.condition import WORDS
 from gateway.serving.queue_gauges import show_pools
 from gateway.telemetry import admission as admission_metrics
@@ -26,4 +27,5 @@ async def show_gauges(gateway: "Gateway") -> None:
     for view in gateway.fleet.views():
         metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
     models = (model.id for model in gateway.directory.models())
-    show_pools(await gateway.looks.look_at(models))
+    pools = pools_of(models, gateway.directory.workers())
+    show_pools(await gateway.looks.look_at(pools))

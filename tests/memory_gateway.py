@@ -15,6 +15,7 @@ from memory_ports import (
     MemoryLedger,
     StandingClock,
 )
+from msgspec.structs import replace
 from scripted_engine import RecordingConnection, ScriptedEngine, Step
 from tenant_examples import SECRET, a_worker
 from waiting_rooms import StoresWorkers
@@ -23,11 +24,14 @@ from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.adapters.body_reader import BodyReader
 from gateway.domain import routing
 from gateway.domain.admission import Settled
+from gateway.domain.pools import pool_of_worker
+from gateway.domain.tenant import RequestClass
 from gateway.serving.attempt import Upstream
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
+from gateway.serving.pool_workers import workers_of
 from gateway.serving.queue.places import Places
 from gateway.wire.bodies import Endpoint
 
@@ -43,7 +47,7 @@ class FleetsWorkers(StoresWorkers):
         self._fleet = fleet
 
     def has_any(self, pool: str) -> bool:
-        return bool(routing.eligible(self._fleet.views(pool)))
+        return bool(routing.eligible(workers_of(self._fleet, pool)))
 
 
 class MemoryGateway:
@@ -95,6 +99,17 @@ class MemoryGateway:
             clock=self.clock,
             policy=Policy(**{**settings, **policy}),
         )
+
+    def reserve(self, worker: str, request_class: RequestClass, *, sequences: int = 10**6) -> None:
+        """Keep a worker for a class, as an operator does: every gateway sees it there at once."""
+        workers = self.directory.all_workers
+        self.directory.all_workers = [
+            replace(each, request_class=request_class) if each.id == worker else each
+            for each in workers
+        ]
+        self.queues.lose_worker(worker)
+        (reserved,) = (each for each in self.directory.all_workers if each.id == worker)
+        self.queues.room(worker, sequences, pool=pool_of_worker(reserved))
 
     def a_client(self, body: object = None, **changes: object) -> RecordingConnection:
         """A client that will send `body`, or CHAT with changes."""

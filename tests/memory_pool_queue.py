@@ -45,7 +45,8 @@ class MemoryStore:
         self.calls: list[tuple[str, str, str]] = []
         """Gateway, step, and what of: a request's id, or the pool."""
         self.standing: dict[str, WorkerRoom] = {}
-        """Workers of pool `m`, as gateways see them: they outlive what the store knows."""
+        """Workers as gateways see them: they outlive what the store knows."""
+        self.pool_of_room: defaultdict[str, str] = defaultdict(lambda: "m")
         self.granted: list[str] = []
         """Requests that waited, in the order of their grants."""
 
@@ -60,22 +61,32 @@ class MemoryStore:
         """The queue as this gateway reaches it."""
         return self.queues.setdefault(name, MemoryPoolQueue(self, name))
 
-    def room(self, worker: str, sequences: int, *, batch: int | None = None) -> None:
-        """A worker of pool `m` that stays well."""
+    def room(
+        self, worker: str, sequences: int, *, batch: int | None = None, pool: str = "m"
+    ) -> None:
+        """A worker of a pool that stays well."""
         most = sequences if batch is None else batch
         room = WorkerRoom(worker, sequences, most, 10**9, well_until_ms=2**60)
         self.standing[worker] = room
+        self.pool_of_room[worker] = pool
         self.tell_workers()
 
     def lose_worker(self, worker: str) -> None:
         """No gateway sees it any more."""
         lost = replace(self.standing.pop(worker), well_until_ms=0)
-        self.step("m", lambda pool, now_ms: pool.report(lost, now_ms=now_ms))
+        name = self.pool_of_room.pop(worker, "m")
+        self.step(name, lambda pool, now_ms: pool.report(lost, now_ms=now_ms))
 
     def tell_workers(self) -> None:
         """A gateway reports them all."""
-        rooms = list(self.standing.values())
-        self.step("m", lambda pool, now_ms: pool.report_all(rooms, now_ms=now_ms))
+        rooms: defaultdict[str, list[WorkerRoom]] = defaultdict(list, {"m": []})
+        for worker, room in self.standing.items():
+            rooms[self.pool_of_room[worker]].append(room)
+        for name, of_pool in rooms.items():
+            self._report(name, of_pool)
+
+    def _report(self, name: str, rooms: list[WorkerRoom]) -> None:
+        self.step(name, lambda pool, now_ms: pool.report_all(rooms, now_ms=now_ms))
 
     def step(self, name: str, step: Callable[[Pool, int], Reply]) -> Reply:
         """One atomic step; what it leaves to tell is told."""

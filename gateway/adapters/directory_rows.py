@@ -106,6 +106,7 @@ def model_from(row: Row[Any]) -> Model:
 
 def worker_from(row: Row[Any]) -> Worker:
     """The worker of a row of WORKER_COLUMNS."""
+    reserved = row._mapping["class"]  # noqa: SLF001 - SQLAlchemy's public name
     return Worker(
         id=row.id,
         model=row.model,
@@ -114,6 +115,7 @@ def worker_from(row: Row[Any]) -> Worker:
         engine=row.engine,
         api_key=row.api_key,
         draining=row.draining,
+        request_class=None if reserved is None else RequestClass(reserved),
     )
 
 

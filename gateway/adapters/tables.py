@@ -114,9 +114,11 @@ worker = Table(
     Column("engine", Text, nullable=False),
     Column("api_key", Text),
     Column("draining", Boolean, nullable=False, server_default=text("false")),
+    Column("class", Text),
     Column("removed_at", DateTime(timezone=True)),
     _changed(),
     _created_at(),
+    CheckConstraint("class IN ('interactive', 'batch')", name="class"),
 )
 
 hosted_provider = Table(

@@ -77,6 +77,7 @@ class FleetVerbs(Store):
                 "engine": worker.engine,
                 "api_key": worker.api_key,
                 "draining": worker.draining,
+                "class": worker.request_class,
                 "removed_at": None,
             }
             statement = insert(worker_table).values(id=worker.id, **values)

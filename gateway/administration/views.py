@@ -76,6 +76,7 @@ def model_view(model: Model) -> View:
 def worker_view(worker: Worker) -> View:
     """A worker; of its API key only whether there is one."""
     view: View = msgspec.to_builtins(worker)
+    view["class"] = view.pop("request_class")
     del view["api_key"]
     return {**view, "has_api_key": worker.api_key is not None}
 

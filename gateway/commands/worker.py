@@ -7,9 +7,9 @@ from gateway.commands.api_key import with_api_key
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import show_one, show_page
 from gateway.commands.paging import paged
-from gateway.domain.tenant import EngineKind, Worker
+from gateway.domain.tenant import EngineKind, RequestClass, Worker
 
-COLUMNS = ("id", "model", "url", "kind", "engine", "draining")
+COLUMNS = ("id", "model", "url", "kind", "engine", "class", "draining")
 
 
 @click.group()
@@ -29,6 +29,12 @@ def worker() -> None:
     help="What it speaks beyond OpenAI's HTTP.",
 )
 @click.option("--engine", default="sglang", show_default=True, help="Its name in reports.")
+@click.option(
+    "--class",
+    "request_class",
+    type=click.Choice([each.value for each in RequestClass]),
+    help="Reserve it for requests of this class. Without, it serves both.",
+)
 @with_api_key
 @connected
 def add(
@@ -39,11 +45,18 @@ def add(
     url: str,
     kind: str,
     engine: str,
+    request_class: str | None,
     api_key: str | None,
 ) -> None:
     """Add a worker, or change it."""
     wanted = Worker(
-        id=worker_id, model=model, url=url, kind=EngineKind(kind), engine=engine, api_key=api_key
+        id=worker_id,
+        model=model,
+        url=url,
+        kind=EngineKind(kind),
+        engine=engine,
+        api_key=api_key,
+        request_class=None if request_class is None else RequestClass(request_class),
     )
     added = connection.run(
         lambda administration: administration.register_worker(connection.actor, wanted)

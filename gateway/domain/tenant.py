@@ -174,6 +174,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """As registered: `sglang`, `local`, `simulated` or `openai`."""
     api_key: str | None = None
     draining: bool = False
+    request_class: RequestClass | None = None
+    """The class that it is reserved for; None: it serves both, but for a class that has workers of
+    its own (`pools.pool_of`)."""
 
     def __repr__(self) -> str:
         """Without its key: a worker may end up in a log or a traceback."""

@@ -76,6 +76,8 @@ class WorkerBody(_Strict):
     engine: str = "sglang"
     api_key: str | None = None
     draining: bool = False
+    request_class: RequestClass | None = msgspec.field(default=None, name="class")
+    """Reserves it for requests of this class; null serves both."""
 
 
 class DrainBody(_Strict):

@@ -6,6 +6,7 @@ from litestar import get
 from litestar.types import ControllerRouterHandler
 
 from gateway.domain.hosted import in_order
+from gateway.domain.pools import pool_of_worker, pools_of
 from gateway.domain.scopes import tenant_scope
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
@@ -55,12 +56,13 @@ def live_handler(
     @get("/live", opt=described(LiveAnswer))
     async def live() -> Json:
         """Tenants that may hold something or wait, pools, workers, and what is degraded: with
-        `redis:` also each tenant, with `queue:` each model that could not be looked at."""
+        `redis:` also each tenant, with `queue:` each pool that could not be looked at."""
         try:
             active = await ledger.active_tenants(TENANTS_SHOWN_MAX)
         except LedgerUnavailable as error:
             raise StoreUnavailable("Redis cannot be reached") from error
-        uses = await looks.look_at(model.id for model in directory.models())
+        models = (model.id for model in directory.models())
+        uses = await looks.look_at(pools_of(models, directory.workers()))
         names = dict.fromkeys([*active, *waiting_in(uses)])
         known = [tenant for tenant in map(directory.tenant, names) if tenant is not None]
         known = known[:TENANTS_SHOWN_MAX]
@@ -74,7 +76,7 @@ def live_handler(
         condition = watch.condition()
         return {
             "tenants": [view for view in views if view is not None],
-            "pools": [{"model": model, **pool_view(use)} for model, use in uses.items()],
+            "pools": [pool_view(pool, use) for pool, use in uses.items()],
             "workers": [_worker_view(view, uses) for view in fleet.views()],
             "hosted": [
                 {
@@ -89,7 +91,7 @@ def live_handler(
                 *condition.unready,
                 *condition.degraded,
                 *(f"redis:{tenant_id}" for tenant_id in unseen),
-                *(f"queue:{model}" for model, use in uses.items() if use is None),
+                *(f"queue:{pool}" for pool, use in uses.items() if use is None),
             ],
         }
 
@@ -97,7 +99,7 @@ def live_handler(
 
 
 def _worker_view(view: WorkerView, uses: Uses) -> Json:
-    use = uses.get(view.worker.model)
+    use = uses.get(pool_of_worker(view.worker))
     rooms = () if use is None else use.rooms
     places = next((room_view(room) for room in rooms if room.id == view.worker.id), None)
     return {
@@ -106,6 +108,7 @@ def _worker_view(view: WorkerView, uses: Uses) -> Json:
         "engine": view.worker.engine,
         "healthy": view.healthy,
         "draining": view.worker.draining,
+        "class": view.worker.request_class,
         "running": view.running,
         "waiting": view.waiting,
         "in_flight": view.in_flight,

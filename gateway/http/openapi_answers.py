@@ -63,7 +63,8 @@ class ModelAnswer(_Answer):
 
 
 class WorkerAnswer(_Answer):
-    """A worker; of its API key only whether there is one."""
+    """A worker; of its API key only whether there is one. `class` is the one that it is reserved
+    for, null where it serves both."""
 
     id: str
     model: str
@@ -71,6 +72,7 @@ class WorkerAnswer(_Answer):
     kind: EngineKind
     engine: str
     draining: bool
+    request_class: RequestClass | None = msgspec.field(name="class")
     has_api_key: bool
 
 
@@ -208,10 +210,12 @@ class LiveQueue(_Answer):
 
 
 class LivePool(_Answer):
-    """A model's queue, over all gateways. `parked` wait for their own tenant's limits;
-    `sequences_running` have places on workers. All of it null where it could not be looked at."""
+    """A pool's queue, over all gateways. `class` is the one that its workers are reserved for, null
+    of the model's others. `parked` wait for their own tenant's limits; `sequences_running` have
+    places on workers. All of it null where it could not be looked at."""
 
     model: str
+    request_class: RequestClass | None = msgspec.field(name="class")
     queued_tokens: QueuedTokens | None
     queue: LiveQueue | None
     parked: int | None
@@ -238,6 +242,7 @@ class LiveWorker(_Answer):
     engine: str
     healthy: bool
     draining: bool
+    request_class: RequestClass | None = msgspec.field(name="class")
     running: int | None
     waiting: int | None
     in_flight: int

@@ -13,6 +13,7 @@ from litestar import Request, Response, asgi, get
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
+from gateway.domain.pools import pools_of
 from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
 from gateway.http.connection import AsgiConnection
@@ -151,7 +152,8 @@ def v1_handlers(
         the tenant stands in the queue of each model that the key may use. `null` is no limit; of
         the month's money and of queues what is not known at the moment."""
         caller = caller_of(request)
-        uses = await looks.look_at(model.id for model in usable_models(caller, directory))
+        models = (model.id for model in usable_models(caller, directory))
+        uses = await looks.look_at(pools_of(models, directory.workers()))
         return await limits_view(caller, ledger, now_ms=clock.now_ms(), uses=uses, months=months)
 
     return [

@@ -18,6 +18,8 @@ class Asking:
     caller: Caller
     request: CompletionRequest
     model: Model
+    pool: str
+    """Whose workers serve it (`pools.pool_of`), as they were reserved when it came."""
     route: HostedRoute
     waited_ms: int = 0
     """For a worker to be there at all."""

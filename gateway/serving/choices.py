@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from gateway.domain import routing
 from gateway.domain.hosted import PROVIDER_PREFIX, HostedTarget
+from gateway.domain.pools import model_of
 from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
@@ -20,6 +21,7 @@ from gateway.serving.attempt import Attempt, Upstream
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.live import LiveRequest
+from gateway.serving.pool_workers import workers_of
 from gateway.serving.ports import ClientGone, EngineRefused
 from gateway.serving.queue.held import HeldPlace
 from gateway.wire.refusal import FULL
@@ -40,14 +42,15 @@ class ChoiceStreams:
         choices: list[Choice],
         route: HostedRoute,
         *,
+        pool: str,
         place: HeldPlace | None,
         max_tokens: int,
     ) -> None:
-        """`max_tokens` is what each choice's engine is told. Without a place no worker has room, or
-        none is there: only a hosted provider is asked."""
+        """Only workers of `pool` are asked. `max_tokens` is what each choice's engine is told.
+        Without a place no worker has room, or none is there: only a hosted provider is asked."""
         self._upstream = upstream
         self._live = live
-        self._model = route.request.model
+        self._pool = pool
         self._path = path
         self._choices = choices
         self._route = route
@@ -211,7 +214,7 @@ class ChoiceStreams:
         return isinstance(error, WorkerUnreachable) and not routing.eligible(self._views())
 
     def _no_worker(self) -> Overloaded:
-        return Overloaded(f"no worker of {self._model} is ready", code="no_worker")
+        return Overloaded(f"no worker of {model_of(self._pool)} is ready", code="no_worker")
 
     def _views(self) -> Sequence[WorkerView]:
-        return self._upstream.fleet.views(self._model)
+        return workers_of(self._upstream.fleet, self._pool)

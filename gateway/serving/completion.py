@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome
 from gateway.domain import routing
+from gateway.domain.pools import pool_of
 from gateway.domain.request_id import request_id
 from gateway.domain.worker import WorkerView
 from gateway.errors import WeirError
@@ -23,7 +24,7 @@ from gateway.serving.answer import Answer, StreamAnswer, WholeAnswer, answer_err
 from gateway.serving.arrival import Arrival
 from gateway.serving.asking import Asking
 from gateway.serving.attempt import Upstream
-from gateway.serving.authenticate import Caller, authenticate, usable_model
+from gateway.serving.authenticate import Caller, authenticate, request_class, usable_model
 from gateway.serving.choices import ChoiceStreams
 from gateway.serving.closing import Closing, Running
 from gateway.serving.dispatch import choices_of
@@ -34,6 +35,7 @@ from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers, queue_header
 from gateway.serving.live import LiveRequest, LiveRequests
 from gateway.serving.month_now import month_now
+from gateway.serving.pool_workers import workers_of
 from gateway.serving.ports import (
     ClientConnection,
     ClientGone,
@@ -162,7 +164,7 @@ class Completions:
             asking,
             needs,
             count=lambda: self._estimate(asking, exactly=True),
-            is_served=self._is_served(asking.model.id) or asking.route.target() is None,
+            is_served=self._is_served(asking.pool) or asking.route.target() is None,
             leases=self._leases,
             journal=self._journal,
             places=self._places,
@@ -197,36 +199,41 @@ class Completions:
         spending = spending_of(caller, model.id, self._directory, at_ms=arrival.at_ms)
         route = HostedRoute(self._upstream.hosted, caller, request, spending)
         waited_ms = 0
-        if not self._is_served(model.id) and route.target() is None:
-            waited_ms = await self._until_worker(arrival, caller, request)
-        return Asking(arrival, caller, request, model, route, waited_ms)
+        pool = pool_of(
+            model.id,
+            request_class(caller, asked_batch=request.asked_batch),
+            self._directory.workers(model.id),
+        )
+        if not self._is_served(pool) and route.target() is None:
+            waited_ms = await self._until_worker(pool, arrival, caller, request)
+        return Asking(arrival, caller, request, model, pool, route, waited_ms)
 
     async def _until_worker(
-        self, arrival: Arrival, caller: Caller, request: CompletionRequest
+        self, pool: str, arrival: Arrival, caller: Caller, request: CompletionRequest
     ) -> int:
         wait = Wait(self._clock)
         try:
             return await self._places.until_worker(
-                caller, request, arrival.headers, arrival.connection
+                pool, caller, request, arrival.headers, arrival.connection
             )
         except WeirError as refused:
             raise wait.told_to(refused) from None
 
-    def _is_served(self, model: str) -> bool:
-        return bool(self._workers(model))
+    def _is_served(self, pool: str) -> bool:
+        return bool(self._workers(pool))
 
     async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
         return await self._estimator.estimate(
             asking.request,
             asking.model,
             asking.caller,
-            self._workers(asking.model.id),
+            self._workers(asking.pool),
             month=asking.spending.month,
             exactly=exactly,
         )
 
-    def _workers(self, model: str) -> list[WorkerView]:
-        return routing.eligible(self._upstream.fleet.views(model))
+    def _workers(self, pool: str) -> list[WorkerView]:
+        return routing.eligible(workers_of(self._upstream.fleet, pool))
 
     async def _run(self, running: Running) -> None:
         """From admission to the last byte."""
@@ -239,6 +246,7 @@ class Completions:
                 PATHS[asking.request.endpoint],
                 running.choices,
                 asking.route,
+                pool=asking.pool,
                 place=held.place,
                 max_tokens=held.needs.max_tokens,
             )

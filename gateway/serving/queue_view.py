@@ -1,11 +1,14 @@
 """What a tenant sees of the queues, and an admin of all pools."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
+from gateway.domain.pools import class_of_pool, model_of, pool_among
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.ceilings import NO_CEILING
 from gateway.domain.queue.standing import standing_of, wait_of
 from gateway.domain.queue.tickets import Band
+from gateway.domain.tenant import RequestClass
 from gateway.serving.queue_ports import PoolUse
 
 Json = dict[str, object]
@@ -19,15 +22,33 @@ def class_of(band: Band) -> str:
 
 
 def own_queue(tenant: str, weight: int, uses: Uses, *, now_ms: int) -> Json:
-    """Of one tenant, in the pools of `uses`. What waits is counted, parked requests included;
-    `null` is what is not known now."""
+    """Of one tenant, in the pools of `uses`, which are all of their models'. What waits is counted,
+    parked requests included; `null` is what is not known now."""
+    known = known_by_model(uses)
     return {
         "queued": queued_of(tenant, uses),
         "models": {
-            pool: None if use is None else _own_pool(tenant, weight, use, now_ms)
-            for pool, use in uses.items()
+            model: _own_model(tenant, weight, model, known[model], now_ms)
+            if model in known
+            else None
+            for model in dict.fromkeys(map(model_of, uses))
         },
     }
+
+
+def known_by_model(uses: Uses) -> dict[str, dict[str, PoolUse]]:
+    """By model, then by pool; without the models of which a pool is not known."""
+    known: defaultdict[str, dict[str, PoolUse]] = defaultdict(dict)
+    for pool, use in uses.items():
+        if use is not None:
+            known[model_of(pool)][pool] = use
+    unknown = {model_of(pool) for pool, use in uses.items() if use is None}
+    return {model: pools for model, pools in known.items() if model not in unknown}
+
+
+def serving(band: Band, model: str, pools: Mapping[str, PoolUse]) -> PoolUse:
+    """Of all pools of a model the one that serves a class."""
+    return pools[pool_among(model, RequestClass(class_of(band)), pools)]
 
 
 def queued_of(tenant: str, uses: Uses) -> int | None:
@@ -43,13 +64,22 @@ def waiting_in(uses: Uses) -> list[str]:
     return sorted({name for use in uses.values() if use for name in use.tenants_waiting})
 
 
-def _own_pool(tenant: str, weight: int, use: PoolUse, now_ms: int) -> Json:
+def _own_model(
+    tenant: str, weight: int, model: str, pools: Mapping[str, PoolUse], now_ms: int
+) -> Json:
+    return {
+        "parked": sum(_parked(tenant, use) for use in pools.values()),
+        **{
+            class_of(band): _own_band(tenant, weight, serving(band, model, pools), band, now_ms)
+            for band in Band
+        },
+    }
+
+
+def _parked(tenant: str, use: PoolUse) -> int:
     shares = use.shares.get(tenant, {})
     for_a_place = sum(share.requests for share in shares.values())
-    return {
-        "parked": use.tenants_waiting.get(tenant, 0) - for_a_place,
-        **{class_of(band): _own_band(tenant, weight, use, band, now_ms) for band in Band},
-    }
+    return use.tenants_waiting.get(tenant, 0) - for_a_place
 
 
 def _own_band(tenant: str, weight: int, use: PoolUse, band: Band, now_ms: int) -> Json:
@@ -74,12 +104,13 @@ def is_served(use: PoolUse, now_ms: int) -> bool:
     return any(room.well_until_ms > now_ms for room in use.rooms)
 
 
-def pool_view(use: PoolUse | None) -> Json:
-    """One pool, without its name; all `null` where the store does not tell. `queued_tokens` are
-    prompt and output tokens; weighted ones count in the order."""
+def pool_view(pool: str, use: PoolUse | None) -> Json:
+    """One pool; what the store tells is `null` where it does not. `queued_tokens` are prompt and
+    output tokens; weighted ones count in the order."""
+    name: Json = {"model": model_of(pool), "class": class_of_pool(pool)}
     if use is None:
-        return dict.fromkeys(("queued_tokens", "queue", "parked", "sequences_running"))
-    return {
+        return name | dict.fromkeys(("queued_tokens", "queue", "parked", "sequences_running"))
+    return name | {
         "queued_tokens": {class_of(band): each.need_tokens for band, each in use.bands.items()},
         "queue": {
             class_of(band): {

@@ -1,4 +1,4 @@
-"""Requests that wait while no worker of their model is there: until one is, or their wait is over.
+"""Requests that wait while no worker of their pool is there: until one is, or their wait is over.
 
 Nothing can be counted or granted meanwhile, so they are in no queue yet; each gateway holds its
 own. Once a worker is there they go on, interactive first and the earliest deadline first.

@@ -43,7 +43,7 @@ class PlaceAsked:
 
     id: str
     pool: str
-    """The model."""
+    """Its name (`gateway.domain.pools`)."""
     tenant: str
     key: str
     """The API key: requests of one key and model have the same limits."""
@@ -98,7 +98,7 @@ def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> Pla
     promote_after_ms = waits.wait_ms * settings.promote_permille // 1000
     return PlaceAsked(
         id=asking.arrival.request_id.hex,
-        pool=asking.model.id,
+        pool=asking.pool,
         tenant=caller.tenant.id,
         key=caller.key.id,
         band=waits.band,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from gateway.domain import routing
+from gateway.domain.pools import pool_of_worker
 from gateway.domain.queue.ceilings import NO_CEILING
 from gateway.domain.queue.learned import Record
 from gateway.domain.queue.learning import LatencyRule
@@ -93,7 +94,7 @@ class LearnedCeilings:
             if view.healthy or view.worker.id in self._seen:
                 self._seen_of(view).probed(view, now_us)
         for view in routing.eligible(views):
-            pools[view.worker.model].append(self._seen_of(view))
+            pools[pool_of_worker(view.worker)].append(self._seen_of(view))
         for pool, workers in pools.items():
             with suppress(LedgerUnavailable):
                 if any(seen.streams.total() for seen in workers):

@@ -85,18 +85,17 @@ class Places:
 
     async def until_worker(
         self,
+        pool: str,
         caller: Caller,
         request: CompletionRequest,
         headers: Mapping[bytes, bytes],
         connection: ClientConnection,
     ) -> int:
-        """Return once a worker of the request's model is there, with the ms that this took. Raises
+        """Return once a worker of the request's pool is there, with the ms that this took. Raises
         what `Absence.until_worker` and `patience` do."""
         waits = patience(caller, request, headers, self.settings.batch_wait_ms)
         try:
-            return await self._absence.until_worker(
-                request.model, caller.tenant.id, waits, connection
-            )
+            return await self._absence.until_worker(pool, caller.tenant.id, waits, connection)
         except BaseException as error:
             _count(error, waits.band)
             raise

@@ -9,6 +9,7 @@
 
 from asyncio import CancelledError
 
+from gateway.domain.pools import model_of
 from gateway.errors import LimitReached, Overloaded
 from gateway.serving.ports import ClientGone
 
@@ -36,10 +37,12 @@ class WaitTooLong(Overloaded):
 
 
 class WorkersGone(Overloaded):
-    """503 `no_worker`: there is none of the model that could take it."""
+    """503 `no_worker`: there is none of the pool that could take it."""
 
     def __init__(self, pool: str) -> None:
-        super().__init__(f"no worker of {pool} is ready", code="no_worker", retry_after_ms=RETRY_MS)
+        super().__init__(
+            f"no worker of {model_of(pool)} is ready", code="no_worker", retry_after_ms=RETRY_MS
+        )
 
 
 def bounded(retry_after_ms: int) -> int:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from gateway.domain import routing
+from gateway.domain.pools import pool_of_worker
 from gateway.domain.queue.capacity import SEEN_MS as WELL_MS
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.worker import WorkerView
+from gateway.serving.pool_workers import workers_of
 from gateway.serving.ports import Clock, Fleet, LedgerUnavailable
 from gateway.serving.queue.keeping import forever
 from gateway.serving.queue.store import Watch
@@ -54,7 +56,7 @@ class Reporter:
 
     def has_any(self, pool: str) -> bool:
         """Whether a worker of the pool may take a stream now."""
-        return bool(routing.eligible(self._fleet.views(pool)))
+        return bool(routing.eligible(workers_of(self._fleet, pool)))
 
     async def tell_again(self, pool: str) -> None:
         """Report the workers of a pool though they were; for all who ask meanwhile, once."""
@@ -96,7 +98,7 @@ class Reporter:
         """The workers that may take a stream now, by pool."""
         seen: defaultdict[str, dict[str, Ceiling]] = defaultdict(dict)
         for view in routing.eligible(self._fleet.views()):
-            seen[view.worker.model][view.worker.id] = self._ceilings.of(view)
+            seen[pool_of_worker(view.worker)][view.worker.id] = self._ceilings.of(view)
         return seen
 
     async def _report(self, pool: str, well: dict[str, Ceiling]) -> None:

@@ -5,7 +5,7 @@ from hosted_examples import a_provider
 from msgspec.structs import replace
 
 from gateway.administration import Administration
-from gateway.domain.tenant import EngineKind, Model, Worker
+from gateway.domain.tenant import EngineKind, Model, RequestClass, Worker
 from gateway.errors import NotFound, Unprocessable
 
 ME = "cli:test"
@@ -36,6 +36,16 @@ async def test_a_worker_goes_on_draining_when_it_registers_again(
     assert again.draining
     assert (await administration.get_worker("w-0")).draining
     assert not (await administration.drain_worker(ME, "w-0", False)).draining
+
+
+async def test_a_reservation_is_stored_and_audited(administration: Administration) -> None:
+    """The same one twice is one entry; to take it away is a change."""
+    reserved = replace(WORKER, request_class=RequestClass.BATCH)
+    for worker in (WORKER, reserved, reserved, WORKER):
+        assert await administration.register_worker(ME, worker) == worker
+        assert await administration.get_worker("w-0") == worker
+    images = [entry.after for entry in (await administration.list_audit(3)).items]
+    assert [image and image["request_class"] for image in images] == [None, "batch", None]
 
 
 async def test_a_removed_worker_may_come_back(administration: Administration) -> None:

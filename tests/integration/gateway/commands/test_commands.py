@@ -147,6 +147,12 @@ def test_the_fleet(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert weir.json("worker", "drain", "w")["draining"] is True
     assert weir.json("worker", "drain", "w", "--resume")["draining"] is False
     assert weir.json("worker", "list")["items"][0]["url"] == "http://10.0.0.1:1"
+    assert weir.json("worker", "list")["items"][0]["class"] is None
+    add = ("worker", "add", "w", "--model", "m", "--url", "http://10.0.0.1:1")
+    assert weir.json(*add, "--class", "batch")["class"] == "batch"
+    assert "batch" in weir.ok("worker", "list")
+    assert weir.json(*add)["class"] is None
+    assert "--class" in weir.refused(*add, "--class", "urgent")
     assert weir.json("worker", "remove", "w") == {"id": "w", "removed": True}
     assert weir.json("worker", "list")["items"] == []
     assert weir.json("model", "list")["items"][0]["context_tokens"] == 2048

@@ -30,6 +30,23 @@ async def test_a_worker_is_registered_drained_and_removed(api: AdminApi) -> None
     assert (await api.call("GET", "/workers/w2")).status_code == 404
 
 
+async def test_a_worker_is_reserved_for_a_class(api: AdminApi) -> None:
+    """And serves both again where it is registered without."""
+    body = {"id": "w2", "model": "m", "url": "http://10.0.0.2:1"}
+    assert (await api.json("POST", "/workers", body))["class"] is None
+    reserved = await api.json("POST", "/workers", {**body, "class": "batch"})
+    assert reserved["class"] == "batch"
+    assert "request_class" not in reserved
+    assert await api.json("GET", "/workers/w2") == reserved
+    listed = (await api.json("GET", "/workers"))["items"]
+    assert {each["id"]: each["class"] for each in listed} == {"w": None, "w2": "batch"}
+    refused = await api.call("POST", "/workers", {**body, "class": "urgent"})
+    assert refused.status_code == 422
+    assert "class" in refused.text
+    assert (await api.json("POST", "/workers/w2/drain"))["class"] == "batch"
+    assert (await api.json("POST", "/workers", body))["class"] is None
+
+
 async def test_a_user_gets_a_token_and_loses_it(api: AdminApi) -> None:
     """A token works until it is revoked or its user is disabled; passwords are never shown."""
     body = {"email": "new@weir.local", "role": "viewer", "password": "correct horse battery"}

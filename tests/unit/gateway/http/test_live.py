@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 from memory_gateway import MemoryGateway
-from tenant_examples import a_tenant
+from tenant_examples import a_tenant, a_worker
 
 from gateway.domain.queue.tickets import Band
+from gateway.domain.tenant import RequestClass
 from gateway.errors import StoreUnavailable
 from gateway.http.live import live_handler
 from gateway.http.openapi_answers import LiveAnswer
@@ -109,6 +110,7 @@ async def test_who_only_waits_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> N
     waits = {"requests": 1, "weighted_tokens": 100, "predicted_wait_ms": None}
     assert pool == {
         "model": "m",
+        "class": None,
         "queued_tokens": {"interactive": 70, "batch": 70},
         "queue": {"interactive": waits, "batch": waits},
         "parked": 0,
@@ -121,13 +123,36 @@ async def test_who_only_waits_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert view["degraded"] == []
 
 
+async def test_pools_of_a_class_are_shown_beside_the_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker's places are those of its own pool."""
+    live = Live(monkeypatch)
+    live.gateway.directory.all_workers.append(a_worker("w1", request_class=RequestClass.BATCH))
+    queues = live.gateway.queues
+    queues.room("w1", 1, pool="m#batch")
+    for name in ("r1", "r2"):
+        wish = Wish(name, "t1", Band.BATCH, 1, 70, 100, 1, 10_000, 9_000)
+        await queues.gateway("one").enter("m#batch", wish, max_queued=9)
+    view = await live.view()
+    assert msgspec.convert(view, LiveAnswer)
+    shown = [(each["model"], each["class"], each["sequences_running"]) for each in view["pools"]]
+    assert shown == [("m", None, 0), ("m", "batch", 1)]
+    assert [each["queue"]["batch"]["requests"] for each in view["pools"]] == [0, 1]
+    workers = [(each["class"], each["places"]["sequences"]) for each in view["workers"]]
+    assert workers == [(None, 0), ("batch", 1)]
+    queues.away = True
+    live.gateway.clock.advance(300)
+    assert (await live.view())["degraded"] == ["queue:m", "queue:m#batch"]
+
+
 async def test_a_queue_that_is_not_seen_is_no_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is `null`, and named; what else is known is shown."""
     live = Live(monkeypatch)
     live.gateway.queues.away = True
     view = await live.view()
     assert view["pools"] == [
-        dict.fromkeys(("model", "queued_tokens", "queue", "parked", "sequences_running"))
+        dict.fromkeys(("model", "class", "queued_tokens", "queue", "parked", "sequences_running"))
         | {"model": "m"}
     ]
     assert view["degraded"] == ["queue:m"]

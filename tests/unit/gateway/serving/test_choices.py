@@ -12,7 +12,7 @@ from tenant_examples import a_key, a_tenant, a_worker
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.queue.tickets import Band
-from gateway.domain.tenant import Worker
+from gateway.domain.tenant import RequestClass, Worker
 from gateway.errors import Overloaded, WorkerFailed, WorkerUnreachable
 from gateway.serving.attempt import Upstream
 from gateway.serving.authenticate import Caller
@@ -76,6 +76,7 @@ class Streams:
             "/path",
             self.choices,
             route,
+            pool="m",
             place=cast("HeldPlace", NoPlace()),
             max_tokens=max_tokens,
         )
@@ -95,6 +96,15 @@ async def test_one_stream_is_read_to_its_end() -> None:
     assert streams.fleet.open == {"w0": 0}
     (attempt,) = streams.choices[0].ended_attempts
     assert (attempt.outcome, attempt.output_tokens) == (Outcome.COMPLETED, 2)
+
+
+async def test_a_place_on_no_worker_is_on_none_of_another_pool() -> None:
+    """The store is away: it is routed by the load here, among the workers of its pool."""
+    streams = Streams(events.answer(["a"]), workers=2)
+    streams.directory.all_workers[1] = a_worker("w1", request_class=RequestClass.BATCH)
+    streams.fleet.open["w0"] = 50
+    await streams.read()
+    assert [stream.worker.id for stream in streams.engine.streams] == ["w0"]
 
 
 async def test_streams_go_to_different_workers() -> None:

@@ -1,6 +1,6 @@
 """What a tenant is shown of its place, and metrics of pools."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from memory_leases import counted
@@ -95,6 +95,39 @@ async def test_what_is_parked_waits_too() -> None:
     view = own("me", use)
     (shown,) = view["models"].values()
     assert (view["queued"], shown["parked"], shown["interactive"]["queued"]) == (1, 1, 0)
+
+
+async def test_a_class_is_shown_from_the_pool_that_serves_it() -> None:
+    """Who still waits where its class is served no longer is counted in all, and in no class."""
+    shared = await a_pool(wish("r0", "x"), wish("r1", "me"), wish("r2", "me", Band.BATCH))
+    reserved = await a_pool(*(wish(f"b{n}", "other", Band.BATCH) for n in range(3)), departed=True)
+    view = own_queue("me", 1, {"m": shared, "m#batch": reserved}, now_ms=0)
+    assert msgspec.to_builtins(msgspec.convert(view, OwnQueue)) == view
+    assert view["queued"] == 2
+    (shown,) = cast("Any", view["models"]).values()
+    assert (shown["parked"], shown["interactive"]["queued"], shown["batch"]["queued"]) == (0, 1, 0)
+    assert shown["batch"]["next"] == {"own_ahead": 0, "tokens_ahead": 0, "wait_ms": 0}
+    (alone,) = own("me", shared)["models"].values()
+    assert alone["batch"]["next"]["own_ahead"] == 1
+    assert shown["interactive"]["next"]["tokens_ahead"] == 100
+    unseen = own_queue("me", 1, {"m": shared, "m#batch": None, "n": shared}, now_ms=0)
+    assert unseen["queued"] is None
+    assert {model: view is None for model, view in cast("Any", unseen["models"]).items()} == {
+        "m": True,
+        "n": False,
+    }
+
+
+async def test_gauges_add_up_the_pools_of_a_model() -> None:
+    """But what is predicted is of the pool that serves the class."""
+    shared = await a_pool(wish("r0", "x"), wish("r1", "y", Band.BATCH))
+    reserved = await a_pool(*(wish(f"b{n}", "x", Band.BATCH) for n in range(3)), departed=True)
+    show_pools({"m": shared, "m#batch": reserved})
+    of = {"model": "m", "request_class": "batch"}
+    assert counted("weir_pool_waiting_requests", **of) == 3
+    assert counted("weir_pool_predicted_wait_seconds", **of) == 0.8
+    show_pools({"m": shared, "m#batch": None})
+    assert all(not family.samples for gauge in pools.ALL for family in gauge.collect())
 
 
 async def test_no_ceiling_is_null() -> None:

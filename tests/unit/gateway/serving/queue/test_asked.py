@@ -58,7 +58,9 @@ def asked(
     )
     spending = spending_of(caller, "m", directory, at_ms=0)
     route = HostedRoute(HostedFallback(directory, LoopClock()), caller, request, spending)
-    return place_asked(Asking(arrival, caller, request, a_model(), route), NEEDS, QueueSettings())
+    return place_asked(
+        Asking(arrival, caller, request, a_model(), "m", route), NEEDS, QueueSettings()
+    )
 
 
 def test_an_interactive_request() -> None:

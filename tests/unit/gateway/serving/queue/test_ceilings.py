@@ -15,7 +15,7 @@ from waiting_rooms import WaitingRoom
 from gateway.domain.engine_facts import EngineFacts
 from gateway.domain.queue.ceilings import KEPT_FREE, NO_CEILING, START
 from gateway.domain.queue.tickets import Band
-from gateway.domain.tenant import EngineKind
+from gateway.domain.tenant import EngineKind, RequestClass
 from gateway.serving.queue.ceilings import LearnedCeilings, rule_for
 from gateway.serving.queue.pace import UNPACED
 
@@ -111,6 +111,20 @@ async def test_an_engine_behind_openais_http_has_no_ceiling() -> None:
     await world.gateways[0].turn()
     assert world.gateways[0].pace(world.worker, Band.BATCH) is UNPACED
     assert not world.shared.records
+
+
+@virtually
+async def test_a_reserved_worker_learns_in_its_own_pool() -> None:
+    """What was learned of it before it was reserved comes along."""
+    async with World().open() as world:
+        world.load(SLOW_MS)
+        await asyncio.sleep(45)
+        learned = world.shared.records["m", "w"].learned
+        reserved = a_worker("w", request_class=RequestClass.BATCH)
+        world.directory.all_workers = [reserved]
+        await asyncio.sleep(1.5)
+        assert learned.epoch > 0
+        assert world.shared.records["m#batch", "w"].learned == learned
 
 
 @virtually

@@ -10,6 +10,7 @@ from tenant_examples import a_worker
 from virtual_time import virtually
 from waiting_rooms import WaitingRoom, asked, settle
 
+from gateway.domain.tenant import RequestClass
 from gateway.domain.worker import WorkerView
 from gateway.serving.queue.reporting import Reporter
 
@@ -48,9 +49,9 @@ class World:
     def reports(self) -> int:
         return sum(call[1] == "report" for call in self.store.calls)
 
-    def well(self) -> set[str]:
+    def well(self, pool: str = "m") -> set[str]:
         now_ms = self.store.clock.now_ms()
-        rooms = self.store.pools["m"].rooms.values()
+        rooms = self.store.pools[pool].rooms.values()
         return {room.id for room in rooms if room.well_until_ms > now_ms}
 
 
@@ -124,6 +125,26 @@ async def test_whether_a_pool_has_any_worker() -> None:
         world.fleet.failed("v")
         assert not world.reporter.has_any("m")
         assert not world.reporter.has_any("another")
+
+
+@virtually
+async def test_a_worker_that_is_reserved_moves_to_the_pool_of_its_class() -> None:
+    """Soon, and out of the one where it was; and back."""
+    async with World().open() as world:
+        reserved = a_worker("w", request_class=RequestClass.BATCH)
+        world.directory.all_workers = [a_worker("v"), reserved]
+        await asyncio.sleep(0.06)
+        assert (world.well(), world.well("m#batch")) == ({"v"}, {"w"})
+        assert world.reporter.has_any("m#batch")
+        world.fleet.failed("w")
+        assert not world.reporter.has_any("m#batch")
+        world.fleet.unhealthy = {"v"}
+        assert not world.reporter.has_any("m")
+        world.fleet.unhealthy = set()
+        world.directory.all_workers = [a_worker("v"), a_worker("w")]
+        await asyncio.sleep(0.06)
+        assert (world.well(), world.well("m#batch")) == ({"v", "w"}, set())
+        assert not world.reporter.has_any("m#batch")
 
 
 @virtually
