@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import asyncpg
 import msgspec
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.dead_letters import DeadLetter, bury
 from billing.postgres.journal_watermarks import Watermark, advance_watermark
 from billing.postgres.schema import is_behind
+from billing.postgres.usage_copy import copy_batch
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 
 POISON_CLASSES = ("22", "23")
@@ -17,6 +19,9 @@ POISON_CLASSES = ("22", "23")
 else, a missing table among it, is a state of the database and will pass."""
 
 
+COPY_ROWS_MIN = 32
+"""Fewer go by INSERT: COPY takes some round trips more."""
+COPY_FAILS = (asyncpg.PostgresError, asyncpg.InterfaceError, ValueError, TypeError, OverflowError)
 VALUE_SETS = ("_outcome_check", "_usage_source_check", "_class_check", "_provider_check")
 """Ends of the names of constraints that list the values which a release knows."""
 
@@ -78,7 +83,20 @@ async def insert_isolating(
     connection: AsyncConnection, rows: Sequence[JournaledRecord]
 ) -> list[DeadLetter]:
     """Insert what Postgres takes and return the rest, found by halving. Raises SchemaBehind."""
+    if len(rows) >= COPY_ROWS_MIN and await _copied(connection, rows):
+        return []
     return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id))
+
+
+async def _copied(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> bool:
+    """Whether all went in by COPY. Where not, nothing did, and the slower way finds out why: a row
+    is to blame, the database, or only this way (a user who may make no temporary tables)."""
+    try:
+        async with connection.begin_nested():
+            await copy_batch(connection, rows)
+    except (*COPY_FAILS, SQLAlchemyError):
+        return False
+    return True
 
 
 async def _isolating(

@@ -1,6 +1,6 @@
 """Writing usage records to Postgres, in batches that may be repeated without effect."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class _Column(Generic[Row]):
+class Column(Generic[Row]):
     """A column of a batch: its name, the type its values are sent as, and how a row gives them.
 
     Instants are sent as Unix milliseconds (`_ms`), lists of words as one text (`_words`).
@@ -51,74 +51,71 @@ class _Column(Generic[Row]):
             return f"unix_ms_time({self.name})"
         if self.sent_as == "_words":
             return f"string_to_array({self.name}, ' ')"
-        return self.name
+        return f'"{self.name}"'
 
 
-RECORD_COLUMNS: tuple[_Column[JournaledRecord], ...] = (
-    _Column("request_id", "uuid", lambda row: row.record.request_id),
-    _Column("admitted_at", "_ms", lambda row: row.record.admitted_at_ms),
-    _Column("tenant_id", "text", lambda row: row.record.tenant_id),
-    _Column("api_key_id", "text", lambda row: row.record.api_key_id),
-    _Column("model", "text", lambda row: row.record.model),
-    _Column("class", "text", lambda row: row.record.request_class),
-    _Column("first_token_at", "_ms", lambda row: row.record.first_token_at_ms),
-    _Column("ended_at", "_ms", lambda row: row.record.ended_at_ms),
-    _Column("prompt_tokens", "integer", lambda row: row.record.prompt_tokens),
-    _Column("cached_prompt_tokens", "integer", lambda row: row.record.cached_prompt_tokens),
-    _Column("output_tokens", "integer", lambda row: row.record.output_tokens),
-    _Column("reasoning_tokens", "integer", lambda row: row.record.reasoning_tokens),
-    _Column("sequences", "integer", lambda row: row.record.sequences),
-    _Column("queue_ms", "integer", lambda row: row.record.queue_ms),
-    _Column("ttft_ms", "integer", lambda row: row.record.ttft_ms),
-    _Column("tpot_us", "integer", lambda row: row.record.tpot_us),
-    _Column("itl_max_us", "integer", lambda row: row.record.itl_max_us),
-    _Column("outcome", "text", lambda row: str(row.record.outcome)),
-    _Column("final", "boolean", lambda row: row.record.final),
-    _Column("finish_reason", "text", lambda row: row.record.finish_reason),
-    _Column("usage_source", "text", lambda row: str(row.record.usage_source)),
-    _Column("usage_flags", "_words", lambda row: " ".join(row.record.usage_flags)),
-    _Column("provider", "text", lambda row: row.record.provider),
-    _Column("worker_id", "text", lambda row: row.record.worker_id),
-    _Column("attempts", "integer", lambda row: len(row.record.attempts)),
-    _Column("billable", "boolean", lambda row: row.record.billable),
-    _Column("billing_policy", "integer", lambda row: row.record.billing_policy),
-    _Column("price_id", "bigint", lambda row: row.record.price_id),
-    _Column("cost_pico", "bigint", lambda row: row.record.cost_pico),
-    _Column("list_cost_pico", "bigint", lambda row: row.record.list_cost_pico),
-    _Column("currency", "text", lambda row: row.record.currency),
-    _Column("gateway_id", "text", lambda row: row.gateway_id),
-    _Column("boot", "bigint", lambda row: row.boot),
-    _Column("seq", "bigint", lambda row: row.seq),
+RECORD_COLUMNS: tuple[Column[JournaledRecord], ...] = (
+    Column("request_id", "uuid", lambda row: row.record.request_id),
+    Column("admitted_at", "_ms", lambda row: row.record.admitted_at_ms),
+    Column("tenant_id", "text", lambda row: row.record.tenant_id),
+    Column("api_key_id", "text", lambda row: row.record.api_key_id),
+    Column("model", "text", lambda row: row.record.model),
+    Column("class", "text", lambda row: row.record.request_class),
+    Column("first_token_at", "_ms", lambda row: row.record.first_token_at_ms),
+    Column("ended_at", "_ms", lambda row: row.record.ended_at_ms),
+    Column("prompt_tokens", "integer", lambda row: row.record.prompt_tokens),
+    Column("cached_prompt_tokens", "integer", lambda row: row.record.cached_prompt_tokens),
+    Column("output_tokens", "integer", lambda row: row.record.output_tokens),
+    Column("reasoning_tokens", "integer", lambda row: row.record.reasoning_tokens),
+    Column("sequences", "integer", lambda row: row.record.sequences),
+    Column("queue_ms", "integer", lambda row: row.record.queue_ms),
+    Column("ttft_ms", "integer", lambda row: row.record.ttft_ms),
+    Column("tpot_us", "integer", lambda row: row.record.tpot_us),
+    Column("itl_max_us", "integer", lambda row: row.record.itl_max_us),
+    Column("outcome", "text", lambda row: str(row.record.outcome)),
+    Column("final", "boolean", lambda row: row.record.final),
+    Column("finish_reason", "text", lambda row: row.record.finish_reason),
+    Column("usage_source", "text", lambda row: str(row.record.usage_source)),
+    Column("usage_flags", "_words", lambda row: " ".join(row.record.usage_flags)),
+    Column("provider", "text", lambda row: row.record.provider),
+    Column("worker_id", "text", lambda row: row.record.worker_id),
+    Column("attempts", "integer", lambda row: len(row.record.attempts)),
+    Column("billable", "boolean", lambda row: row.record.billable),
+    Column("billing_policy", "integer", lambda row: row.record.billing_policy),
+    Column("price_id", "bigint", lambda row: row.record.price_id),
+    Column("cost_pico", "bigint", lambda row: row.record.cost_pico),
+    Column("list_cost_pico", "bigint", lambda row: row.record.list_cost_pico),
+    Column("currency", "text", lambda row: row.record.currency),
+    Column("gateway_id", "text", lambda row: row.gateway_id),
+    Column("boot", "bigint", lambda row: row.boot),
+    Column("seq", "bigint", lambda row: row.seq),
 )
 
-ATTEMPT_COLUMNS: tuple[_Column[AttemptOf], ...] = (
-    _Column("request_id", "uuid", lambda row: row.record.request_id),
-    _Column("admitted_at", "_ms", lambda row: row.record.admitted_at_ms),
-    _Column("choice", "integer", lambda row: row.attempt.choice),
-    _Column("attempt", "integer", lambda row: row.attempt.attempt),
-    _Column("worker_id", "text", lambda row: row.attempt.worker_id),
-    _Column("provider", "text", lambda row: row.attempt.provider),
-    _Column("started_at", "_ms", lambda row: row.attempt.started_at_ms),
-    _Column("ended_at", "_ms", lambda row: row.attempt.ended_at_ms),
-    _Column("outcome", "text", lambda row: str(row.attempt.outcome)),
-    _Column("prompt_tokens", "integer", lambda row: row.attempt.prompt_tokens),
-    _Column("output_tokens", "integer", lambda row: row.attempt.output_tokens),
-    _Column("provider_request_id", "text", lambda row: row.attempt.provider_request_id),
-    _Column("provider_cost_pico", "bigint", lambda row: row.attempt.provider_cost_pico),
-    _Column("usage_source", "text", lambda row: row.attempt.usage_source),
-    _Column("cached_prompt_tokens", "integer", lambda row: row.attempt.cached_prompt_tokens),
+ATTEMPT_COLUMNS: tuple[Column[AttemptOf], ...] = (
+    Column("request_id", "uuid", lambda row: row.record.request_id),
+    Column("admitted_at", "_ms", lambda row: row.record.admitted_at_ms),
+    Column("choice", "integer", lambda row: row.attempt.choice),
+    Column("attempt", "integer", lambda row: row.attempt.attempt),
+    Column("worker_id", "text", lambda row: row.attempt.worker_id),
+    Column("provider", "text", lambda row: row.attempt.provider),
+    Column("started_at", "_ms", lambda row: row.attempt.started_at_ms),
+    Column("ended_at", "_ms", lambda row: row.attempt.ended_at_ms),
+    Column("outcome", "text", lambda row: str(row.attempt.outcome)),
+    Column("prompt_tokens", "integer", lambda row: row.attempt.prompt_tokens),
+    Column("output_tokens", "integer", lambda row: row.attempt.output_tokens),
+    Column("provider_request_id", "text", lambda row: row.attempt.provider_request_id),
+    Column("provider_cost_pico", "bigint", lambda row: row.attempt.provider_cost_pico),
+    Column("usage_source", "text", lambda row: row.attempt.usage_source),
+    Column("cached_prompt_tokens", "integer", lambda row: row.attempt.cached_prompt_tokens),
 )
 
 
-def _insert(table: str, columns: Sequence[_Column[Row]], after: str) -> str:
+def _insert(table: str, columns: Sequence[Column[Row]], after: str) -> str:
     names = ", ".join(f'"{column.name}"' for column in columns)
     sent = ", ".join(
         f"${number}::{column.parameter_type}[]" for number, column in enumerate(columns, start=1)
     )
-    stored = ", ".join(
-        column.stored if column.sent_as.startswith("_") else f'"{column.name}"'
-        for column in columns
-    )
+    stored = ", ".join(column.stored for column in columns)
     return (
         f"INSERT INTO {table} ({names}) SELECT {stored} FROM unnest({sent}) AS sent ({names})"  # noqa: S608 - names of columns, from the tables above
         f" ON CONFLICT {after}"
@@ -130,23 +127,21 @@ _REPLACED = ", ".join(
     for column in RECORD_COLUMNS
     if column.name not in ("request_id", "admitted_at")
 )
-_INSERT_RECORDS = _insert(
-    "usage_record",
-    RECORD_COLUMNS,
+RECORD_ON_CONFLICT = (
     f"(request_id, admitted_at) DO UPDATE SET {_REPLACED}, recorded_at = now()"
-    " WHERE EXCLUDED.final AND NOT usage_record.final RETURNING request_id",
+    " WHERE EXCLUDED.final AND NOT usage_record.final RETURNING request_id"
 )
+_INSERT_RECORDS = _insert("usage_record", RECORD_COLUMNS, RECORD_ON_CONFLICT)
 _ATTEMPT_REPLACED = ", ".join(
     f'"{column.name}" = EXCLUDED."{column.name}"'
     for column in ATTEMPT_COLUMNS
     if column.name not in ("request_id", "admitted_at", "choice", "attempt")
 )
 # Only attempts of records that were written come here: one that is there is a provisional row's.
-_INSERT_ATTEMPTS = _insert(
-    "usage_attempt",
-    ATTEMPT_COLUMNS,
-    f"(request_id, admitted_at, choice, attempt) DO UPDATE SET {_ATTEMPT_REPLACED}",
+ATTEMPT_ON_CONFLICT = (
+    f"(request_id, admitted_at, choice, attempt) DO UPDATE SET {_ATTEMPT_REPLACED}"
 )
+_INSERT_ATTEMPTS = _insert("usage_attempt", ATTEMPT_COLUMNS, ATTEMPT_ON_CONFLICT)
 
 
 async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> int:
@@ -166,12 +161,7 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
         _INSERT_RECORDS, tuple([column.read(row) for row in unique] for column in RECORD_COLUMNS)
     )
     written = set(result.scalars())
-    attempts = [
-        AttemptOf(row.record, attempt)
-        for row in unique
-        if row.record.request_id in written
-        for attempt in _one_per_number(row.record.attempts)
-    ]
+    attempts = attempts_of(unique, written)
     if attempts:
         await connection.exec_driver_sql(
             _INSERT_ATTEMPTS,
@@ -180,8 +170,20 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
     return len(written)
 
 
+def attempts_of(rows: Sequence[JournaledRecord], written: Collection[UUID]) -> list[AttemptOf]:
+    """The attempts of those records that were written, in the records' order."""
+    return [
+        AttemptOf(row.record, attempt)
+        for row in rows
+        if row.record.request_id in written
+        for attempt in _one_per_number(row.record.attempts)
+    ]
+
+
 def _one_per_number(attempts: Sequence[UsageAttempt]) -> list[UsageAttempt]:
     """The first of each choice and number."""
+    if len(attempts) == 1:
+        return list(attempts)
     chosen: dict[tuple[int, int], UsageAttempt] = {}
     for attempt in attempts:
         chosen.setdefault((attempt.choice, attempt.attempt), attempt)
