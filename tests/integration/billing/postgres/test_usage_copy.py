@@ -88,7 +88,10 @@ async def test_both_ways_write_the_same(engine: AsyncEngine) -> None:
 
 def many(count: int, **changes: object) -> list[JournaledRecord]:
     """Enough to go by COPY."""
-    return [JournaledRecord(a_record(**changes), "gw-1", 7, n) for n in range(1, count + 1)]
+    return [
+        JournaledRecord(a_record(an_admission(), **changes), "gw-1", 7, n)
+        for n in range(1, count + 1)
+    ]
 
 
 async def test_a_way_that_fails_loses_no_row(
