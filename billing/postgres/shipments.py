@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.dead_letters import DeadLetter, bury
+from billing.postgres.journal_gaps import Gap, note_gaps
 from billing.postgres.journal_watermarks import Watermark, advance_watermark
 from billing.postgres.schema import is_behind
 from billing.postgres.usage_copy import copy_batch
@@ -44,6 +45,8 @@ class Shipment:
     rows: Sequence[JournaledRecord]
     letters: Sequence[DeadLetter]
     """Records that could not even be read."""
+    gaps: Sequence[Gap] = ()
+    """Numbers among them that the disk has lost."""
     before: Watermark
     after: Watermark
 
@@ -68,6 +71,7 @@ async def store(engine: AsyncEngine, shipment: Shipment) -> int:
         refused = await insert_isolating(connection, shipment.rows)
         letters = [*shipment.letters, *refused]
         await bury(connection, letters)
+        await note_gaps(connection, shipment.gateway_id, shipment.boot, shipment.gaps)
     return len(letters)
 
 

@@ -1,6 +1,7 @@
 """A batch of journal records as billing stores it."""
 
 from billing.postgres.dead_letters import DeadLetter
+from billing.postgres.journal_gaps import Gap
 from billing.postgres.journal_watermarks import Watermark
 from billing.postgres.shipments import Shipment
 from billing.postgres.usage_insert import JournaledRecord
@@ -19,6 +20,7 @@ def shipment_of(batch: Batch, *, gateway_id: str, before: Watermark) -> Shipment
             DeadLetter(gateway_id, each.source, None, "unreadable", each.payload)
             for each in batch.unreadable
         ],
+        gaps=[Gap(*gap) for gap in batch.gaps],
         before=before,
         after=Watermark(
             seq=batch.seq,

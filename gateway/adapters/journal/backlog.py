@@ -66,6 +66,8 @@ class Batch:
     admitted_count: int = 0
     missing_count: int = 0
     """Numbers that the disk has lost."""
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Which those are: the first and the last of each run of them."""
     last_at_ms: int | None = None
     """When the last of them was written, by what it says."""
     complete: bool = False
@@ -256,5 +258,7 @@ def _number(batch: Batch, seq: int) -> bool:
 def _skip_to(batch: Batch, seq: int) -> None:
     """Numbers before `seq` that were not met are lost."""
     missing = max(0, seq - batch.seq - 1)
+    if missing:
+        batch.gaps.append((batch.seq + 1, batch.seq + missing))
     batch.missing_count += missing
     batch.seq += missing

@@ -148,6 +148,7 @@ def test_a_damaged_record_is_counted_as_missing(tmp_path: Path) -> None:
     batches = shipped_by(backlog)
     assert records_of(batches) == book.records[:2] + book.records[3:]
     assert sum(batch.missing_count for batch in batches) == 1
+    assert [gap for batch in batches for gap in batch.gaps] == [(6, 6)]
     assert backlog.damaged_stretches == 1
     assert backlog.place[1] == 10
 
@@ -175,6 +176,8 @@ def test_a_segment_that_is_gone_is_accounted_for(tmp_path: Path) -> None:
     batches = shipped_by(sought(book))
     missing = sum(batch.missing_count for batch in batches)
     assert missing > 0
+    ((first, last),) = (gap for batch in batches for gap in batch.gaps)
+    assert last - first + 1 == missing
     assert sum(batch.admitted_count + len(batch.ended) for batch in batches) == 40 - missing
 
 
