@@ -115,7 +115,7 @@ async def test_what_follows_done_is_not_read() -> None:
 
 @pytest.mark.parametrize("missing", [1, 40])
 async def test_a_body_that_breaks_off_is_a_failure(missing: int) -> None:
-    """Its frame says that more was to come. What had come is still read."""
+    """D16: its frame says that more was to come. What had come is still read."""
     framed = b"".join(chunks([sse(each) for each in ANSWER], ended=False))
     found: list[bytes] = []
     with pytest.raises(WorkerFailed):
