@@ -137,6 +137,7 @@ class Gateway:
         self.journal = await Journal.open(
             settings.journal_dir,
             segment_bytes=settings.journal_segment_bytes,
+            bytes_max=settings.journal_bytes_max,
             storage=self._storage,
         )
         self.shipper = Shipper(

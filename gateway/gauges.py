@@ -19,6 +19,7 @@ async def show_gauges(gateway: "Gateway") -> None:
     for part in WORDS:
         metrics.DEGRADED.labels(part=part).set(part in words)
     metrics.JOURNAL_FAILING.set(gateway.journal.failing)
+    metrics.JOURNAL_BYTES.set(gateway.journal.bytes)
     metrics.METERING_LAG.set(gateway.shipper.lag_seconds)
     metrics.UNSHIPPED.set(gateway.shipper.unshipped_records)
     metrics.UNSETTLED.set(gateway.leases.unsettled)

@@ -15,6 +15,7 @@ _MAY_BE_ZERO = frozenset(
         "WEIR_QUEUE_BATCH_FLOOR_PERMILLE",
     }
 )
+_SEGMENTS_MIN = 4
 _LEASE_TTL_MS_MAX = 600_000
 _BATCH_FLOOR_PERMILLE_MAX = 500
 
@@ -59,6 +60,9 @@ class Settings:
     shipper_interval_ms: int = 100
     shipper_batch_rows: int = 1000
     journal_segment_bytes: int = 64 * 1024 * 1024
+    journal_bytes_max: int = 32 * 1024**3
+    """Admissions are refused while the journal takes so much; before that shipped segments go,
+    however young."""
     journal_retention_hours: int = 168
     """Shipped segments are kept for so long: as far back as a restore of Postgres may go."""
     connect_timeout_ms: int = 2_000
@@ -115,6 +119,11 @@ def _check(settings: Settings) -> None:
         raise SettingsError(
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
             "while their requests run"
+        )
+    if settings.journal_bytes_max < settings.journal_segment_bytes * _SEGMENTS_MIN:
+        raise SettingsError(
+            f"WEIR_JOURNAL_BYTES_MAX must be at least {_SEGMENTS_MIN} times "
+            "WEIR_JOURNAL_SEGMENT_BYTES, or nothing can be deleted when it is reached"
         )
     if settings.queue_batch_floor_permille > _BATCH_FLOOR_PERMILLE_MAX:
         raise SettingsError(

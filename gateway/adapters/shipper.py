@@ -220,6 +220,7 @@ class Shipper:
             self._watermarks = watermarks
         if time.monotonic() >= self._housekeeping_at and await self._keep_house(self._watermarks):
             await self._seek(self._watermarks)  # the place may have been in what is deleted
+        await self._make_space(self._watermarks)
         async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
             await self.outstanding.look()
         while True:
@@ -227,6 +228,7 @@ class Shipper:
             batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
             if batch is None:
                 self._behind_since_s = None if self.caught_up else read_at_s
+                await self._make_space(self._watermarks)
                 return
             await self._ship(batch, self._watermarks)
             await self._tell_passed()
@@ -293,6 +295,12 @@ class Shipper:
             self._housekeeping_at = time.monotonic() + HOUSEKEEPING_RETRY_S
             logger.warning("shipper: housekeeping failed (%s)", _name(error))
             return 0
+
+    async def _make_space(self, watermarks: dict[int, Watermark]) -> None:
+        if self._journal.needs_space and await asyncio.to_thread(
+            self._journal.make_space, _seqs(watermarks)
+        ):
+            await self._seek(watermarks)
 
     def _count_missing(self, missing: int) -> None:
         if missing:

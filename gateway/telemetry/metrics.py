@@ -37,6 +37,7 @@ UNPRICED = Counter(
 USAGE_FLAGS = Counter("weir_usage_flags_total", "Anomalies met in engines' usage.", ["flag"])
 DEGRADED = Gauge("weir_degraded", "1 while a part is degraded.", ["part"])
 JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be written.")
+JOURNAL_BYTES = Gauge("weir_journal_bytes", "Disk space that the journal's segments take.")
 METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Postgres lacks.")
 UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")

@@ -14,11 +14,13 @@ from gateway.adapters.journal.identity import Identity, begin_boot
 from gateway.adapters.journal.open_requests import OpenRequests
 from gateway.adapters.journal.recovery import lost_record
 from gateway.adapters.journal.segment import Segment, SegmentKey
+from gateway.adapters.journal.space import JournalSpace
 from gateway.adapters.journal.storage import Storage
 from gateway.domain.lease import Admitted
 
 PROBE_BYTES = 64 * 1024
 """Space that a full disk must have again before admissions are tried."""
+BYTES_MAX = 32 * 1024**3
 logger = logging.getLogger(__name__)
 
 
@@ -26,7 +28,13 @@ class Committer:
     """Appends batches to the current segment, and replaces the segment when it is full or bad."""
 
     def __init__(
-        self, directory: Path, storage: Storage, identity: Identity, *, segment_bytes: int
+        self,
+        directory: Path,
+        storage: Storage,
+        identity: Identity,
+        *,
+        segment_bytes: int,
+        bytes_max: int = BYTES_MAX,
     ) -> None:
         self._directory = directory
         self._storage = storage
@@ -37,6 +45,7 @@ class Committer:
         self._roll_at = segment_bytes
         self._seq = 0
         self._open = OpenRequests()
+        self.space = JournalSpace(directory, bytes_max)
         self.full = False
         self.durable = Durable(SegmentKey(identity.boot, 0), 0, 0)
 
@@ -91,9 +100,12 @@ class Committer:
         first segment where a write had failed. Returns whether admissions are possible again; if
         so, `spare` is durable too, and so is again what a segment held that was taken away."""
         if self._segment is not None:
+            reserved = self._open.reserved_bytes
+            self.space.count(self._segment.key)
             with contextlib.suppress(OSError):
-                self._segment.reserve(self._open.reserved_bytes + PROBE_BYTES)
-                self.full = False
+                if not self.space.to_free(self._segment.end + reserved):
+                    self._segment.reserve(reserved + PROBE_BYTES)
+                    self.full = False
             return not self.full
         try:
             if self._bad is not None:
@@ -140,8 +152,11 @@ class Committer:
                 return False
         entries = sum(HEADER_BYTES + 64 + len(append.body) for append in wanted)
         ends = sum(append.end_bytes for append in wanted)
+        needed = self._open.reserved_bytes + entries + ends
         try:
-            self._segment.reserve(self._open.reserved_bytes + entries + ends)
+            if not self.space.holds(self._segment.end + needed):
+                raise OSError(errno.EDQUOT, "the journal takes as much as it may")
+            self._segment.reserve(needed)
         except OSError as error:
             if not self.full:
                 logger.error("journal: no space (%s), admissions are refused", _name(error))
@@ -198,6 +213,7 @@ class Committer:
             reserve_bytes=self._open.reserved_bytes,
         )
         self._roll_at = self._segment_bytes
+        self.space.count(self._segment.key)
         self._seq = 0
         self.full = False
         self._account(ended)
@@ -227,6 +243,7 @@ class Committer:
         self._roll_at = self._segment_bytes
         self._publish()
         old.seal()
+        self.space.count(new.key)
 
     def _header(
         self, *, number: int, first_seq: int, open_requests: tuple[Admitted, ...]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -13,7 +13,7 @@ import msgspec
 
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.journal.batch import Append, Durable, Fate
-from gateway.adapters.journal.committer import Committer
+from gateway.adapters.journal.committer import BYTES_MAX, Committer
 from gateway.adapters.journal.entries import encode_body
 from gateway.adapters.journal.identity import (
     DirectoryLock,
@@ -23,6 +23,8 @@ from gateway.adapters.journal.identity import (
     read_identity,
 )
 from gateway.adapters.journal.recovery import Recovery, recover
+from gateway.adapters.journal.retention import delete_expired
+from gateway.adapters.journal.space import JournalSpace
 from gateway.adapters.journal.storage import Storage
 from gateway.adapters.journal.writer import Writer
 from gateway.domain.lease import Admitted
@@ -68,6 +70,7 @@ class Journal:
         self.recovered = Recovered((), 0, 0)
         self._lock = lock
         self._writer: Writer
+        self._space: JournalSpace
         self._listeners: list[Callable[[], None]] = []
 
     @classmethod
@@ -76,11 +79,13 @@ class Journal:
         directory: Path,
         *,
         segment_bytes: int = SEGMENT_BYTES,
+        bytes_max: int = BYTES_MAX,
         heal_interval_ms: int = HEAL_INTERVAL_MS,
         storage: Storage | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> Self:
-        """Recover what lies there and begin a new boot.
+        """Recover what lies there and begin a new boot. Admissions are refused while its segments
+        take `bytes_max` or more; ends are not.
 
         Raises JournalUnusable where another gateway has the directory or it cannot be written.
         """
@@ -88,7 +93,7 @@ class Journal:
         lock = await asyncio.to_thread(DirectoryLock.take, directory)
         try:
             recovery, committer = await asyncio.to_thread(
-                _begin, directory, disk, segment_bytes, now_ms()
+                _begin, directory, disk, segment_bytes, bytes_max, now_ms()
             )
         except OSError as error:
             lock.release()
@@ -100,6 +105,7 @@ class Journal:
         journal.recovered = Recovered(
             tuple(recovery.open_requests.values()), recovery.damaged_records, recovery.cut_bytes
         )
+        journal._space = committer.space
         journal._writer = Writer(
             committer,
             asyncio.get_running_loop(),
@@ -147,6 +153,30 @@ class Journal:
         """How far the journal is on the disk."""
         return self._writer.durable
 
+    @property
+    def bytes(self) -> int:
+        """Disk space that its segments take."""
+        return self._space.used(self.durable.end)
+
+    @property
+    def needs_space(self) -> bool:
+        """Whether shipped segments should go although they are young (`make_space`)."""
+        return self._space.to_free(self.durable.end) > 0
+
+    def make_space(self, shipped: Mapping[int, int]) -> int:
+        """Delete shipped segments, however young, where it nears the most that it may take; returns
+        how many. `shipped` is each boot's watermark. Blocks. Raises OSError."""
+        durable = self.durable
+        deleted = delete_expired(
+            self.directory,
+            durable,
+            shipped,
+            written_before_s=0.0,
+            bytes_to_free=self._space.to_free(durable.end),
+        )
+        self._space.count(durable.key)
+        return deleted
+
     def on_durable(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the event loop whenever more is durable, or held as spare."""
         self._listeners.append(listener)
@@ -173,7 +203,7 @@ class Journal:
 
 
 def _begin(
-    directory: Path, storage: Storage, segment_bytes: int, now_ms: int
+    directory: Path, storage: Storage, segment_bytes: int, bytes_max: int, now_ms: int
 ) -> tuple[Recovery, Committer]:
     recovery = recover(directory, storage)
     identity = read_identity(directory)
@@ -186,6 +216,7 @@ def _begin(
         storage,
         begin_boot(directory, storage, found=identity, now_ms=now_ms),
         segment_bytes=segment_bytes,
+        bytes_max=bytes_max,
     )
     lost = tuple(recovery.open_requests.values())
     committer.begin(lost, now_ms=now_ms)

@@ -249,6 +249,7 @@ async def test_a_small_disk_fails(
 ) -> None:
     """There must be room for some segments."""
     environment.setenv("WEIR_JOURNAL_SEGMENT_BYTES", str(2**60))
+    environment.setenv("WEIR_JOURNAL_BYTES_MAX", str(2**62))
     assert (await found(capsys))["journal"][0] == "FAIL"
 
 
