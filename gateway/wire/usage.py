@@ -43,13 +43,11 @@ class Usage(msgspec.Struct, frozen=True):
     def merged(self, later: "Usage") -> "Usage":
         """What is known once `later` was said in the same stream: its counts, and this one's where
         it says none. The last one holds, also where it is less; then it is marked."""
-        fell = self.fell or any(
-            known is not None and said is not None and said < known
-            for known, said in (
-                (self.prompt_tokens, later.prompt_tokens),
-                (self.output_tokens, later.output_tokens),
-                (self.reasoning_tokens, later.reasoning_tokens),
-            )
+        fell = (
+            self.fell
+            or _less(later.output_tokens, self.output_tokens)
+            or _less(later.prompt_tokens, self.prompt_tokens)
+            or _less(later.reasoning_tokens, self.reasoning_tokens)
         )
         whole = later.filled(self)
         return msgspec.structs.replace(whole, fell=True) if fell else whole
@@ -57,24 +55,26 @@ class Usage(msgspec.Struct, frozen=True):
     def filled(self, other: "Usage") -> "Usage":
         """This, with the other's counts where it has none. The other's marks count with them, and
         where a prompt or an output is still unknown."""
-        prompt = other.prompt_tokens if self.prompt_tokens is None else self.prompt_tokens
-        output = other.output_tokens if self.output_tokens is None else self.output_tokens
-        cached = other.cached_tokens if self.cached_tokens is None else self.cached_tokens
-        reasoning = self.reasoning_tokens
-        if reasoning is None:
-            reasoning = other.reasoning_tokens
-        own = (self.prompt_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens)
-        if own == (prompt, output, cached, reasoning) and None not in (prompt, output):
+        prompt, output = self.prompt_tokens, self.output_tokens
+        cached, reasoning = self.cached_tokens, self.reasoning_tokens
+        is_whole = prompt is not None and output is not None
+        takes_cached = cached is None and other.cached_tokens is not None
+        takes_reasoning = reasoning is None and other.reasoning_tokens is not None
+        if is_whole and not takes_cached and not takes_reasoning:
             return self
         return Usage(
-            prompt,
-            output,
-            cached,
-            reasoning,
+            other.prompt_tokens if prompt is None else prompt,
+            other.output_tokens if output is None else output,
+            other.cached_tokens if cached is None else cached,
+            other.reasoning_tokens if reasoning is None else reasoning,
             out_of_range=self.out_of_range or other.out_of_range,
             inferred=self.inferred or other.inferred,
             fell=self.fell or other.fell,
         )
+
+
+def _less(said: int | None, known: int | None) -> bool:
+    return said is not None and known is not None and said < known
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
