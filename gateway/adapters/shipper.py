@@ -297,10 +297,10 @@ class Shipper:
             return 0
 
     async def _make_space(self, watermarks: dict[int, Watermark]) -> None:
-        if self._journal.needs_space and await asyncio.to_thread(
-            self._journal.make_space, _seqs(watermarks)
-        ):
-            await self._seek(watermarks)
+        if self._journal.needs_space:
+            deleted = await asyncio.to_thread(self._journal.make_space, _seqs(watermarks))
+            if deleted:
+                await self._seek(watermarks)
 
     def _count_missing(self, missing: int) -> None:
         if missing:
