@@ -11,6 +11,7 @@ from litestar import Litestar
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
+from gateway.adapters.copying import Copying
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
@@ -41,7 +42,7 @@ from gateway.serving.attempt import Upstream
 from gateway.serving.clock_watch import watch_clock
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
-from gateway.serving.earlier_life import lost_lease, recorded_lease
+from gateway.serving.earlier_life import lost_lease, settle_recorded
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
@@ -67,6 +68,7 @@ class Gateway:
     reporter: Reporter
     looks: PoolLooks
     journal: Journal
+    copied: Copying
     shipper: Shipper
     presence: Presence
     watch: Watch
@@ -140,17 +142,7 @@ class Gateway:
             bytes_max=settings.journal_bytes_max,
             storage=self._storage,
         )
-        self.shipper = Shipper(
-            self.shipping_postgres,
-            self.journal,
-            interval_ms=settings.shipper_interval_ms,
-            batch_rows=settings.shipper_batch_rows,
-            retention_hours=settings.journal_retention_hours,
-        )
-        self.shipper.on_late = self._settle_late
-        self.presence = Presence(
-            self.gateways, self.journal.gateway_id, self.shipper, owed=lambda: self.leases.owed
-        )
+        self._open_metering()
         self._open_queue()
         self.watch = Watch(
             directory=self.directory,
@@ -158,6 +150,7 @@ class Gateway:
             journal=self.journal,
             fleet=self.fleet,
             metering_lag_s=lambda: self.shipper.lag_seconds,
+            copies_late=self.copied.is_late,
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
@@ -175,6 +168,7 @@ class Gateway:
         for loop in (
             self.leases.run(),
             self.presence.run(),
+            self.copied.run(),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
@@ -184,6 +178,31 @@ class Gateway:
             watch_clock(self.watch, self.ledger, self.clock),
         ):
             self._start(loop)
+
+    def _open_metering(self) -> None:
+        settings = self.settings
+        self.shipper = Shipper(
+            self.shipping_postgres,
+            self.journal,
+            interval_ms=settings.shipper_interval_ms,
+            batch_rows=settings.shipper_batch_rows,
+            retention_hours=settings.journal_retention_hours,
+        )
+        self.shipper.on_late = self._settle_late
+        self.copied = Copying(
+            self.redis,
+            self.journal,
+            self.shipper,
+            entries_max=settings.second_copy_entries_max,
+            progress=self.live.so_far,
+        )
+        self.presence = Presence(
+            self.gateways,
+            self.journal.gateway_id,
+            self.shipper,
+            owed=lambda: self.leases.owed,
+            heartbeat=self.copied.heartbeat,
+        )
 
     def _open_queue(self) -> None:
         settings = self.settings
@@ -221,15 +240,7 @@ class Gateway:
         self._tasks.append(task)
 
     def _settle_late(self, records: list[UsageRecord]) -> None:
-        """What an earlier life recorded and could not ship it may not have settled either."""
-        for record in records:
-            tenant = self.directory.tenant(record.tenant_id)
-            if tenant is not None:
-                self.leases.settle_again(
-                    recorded_lease(record, tenant.time_zone),
-                    actual_tokens=record.prompt_tokens + record.output_tokens,
-                    actual_cost_pico=record.cost_pico or 0,
-                )
+        settle_recorded(records, self.directory, self.leases)
 
     async def close(self) -> None:
         """What still runs ends with an explicit error and is recorded; then all is shipped."""
@@ -244,7 +255,8 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if shipped and not self.leases.owed:
+        await self.copied.copies.flush()
+        if shipped and not (self.leases.owed or self.copied.journal.open):
             with contextlib.suppress(LedgerUnavailable):
                 await self.presence.leave()
         await self.fleet.aclose()
@@ -318,7 +330,7 @@ def _completions(gateway: Gateway, fallback: HostedFallback) -> Completions:
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
         leases=gateway.leases,
         places=gateway.places,
-        journal=gateway.journal,
+        journal=gateway.copied.journal,
         upstream=Upstream(
             gateway.engine, gateway.fleet, gateway.clock, fallback, gateway.ceilings.pace
         ),

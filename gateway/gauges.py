@@ -22,6 +22,8 @@ async def show_gauges(gateway: "Gateway") -> None:
     metrics.JOURNAL_BYTES.set(gateway.journal.bytes)
     metrics.METERING_LAG.set(gateway.shipper.lag_seconds)
     metrics.UNSHIPPED.set(gateway.shipper.unshipped_records)
+    metrics.SECOND_COPIES.set(gateway.copied.copies.entries)
+    metrics.UNCOPIED.set(gateway.copied.copies.uncopied)
     metrics.UNSETTLED.set(gateway.leases.unsettled)
     admission_metrics.WITHHELD.set(gateway.leases.withheld)
     admission_metrics.EXCESS.set(gateway.leases.excess)

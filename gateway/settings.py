@@ -59,6 +59,8 @@ class Settings:
     """With both stores unseen for so long, everything is refused: a revocation could be missed."""
     shipper_interval_ms: int = 100
     shipper_batch_rows: int = 1000
+    second_copy_entries_max: int = 100_000
+    """So many requests that Postgres lacks have a copy in Redis, some 700 bytes each."""
     journal_segment_bytes: int = 64 * 1024 * 1024
     journal_bytes_max: int = 32 * 1024**3
     """Admissions are refused while the journal takes so much; before that shipped segments go,

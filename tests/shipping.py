@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from usage_examples import a_record, an_admission
 
 from billing.domain.usage_record import UsageRecord
-from gateway.adapters.journal import Journal
+from gateway.serving.ports import UsageJournal
 
 DRAIN_MS = 20_000
 
@@ -35,7 +35,7 @@ async def watermarks(engine: AsyncEngine) -> list[tuple[Any, ...]]:
     )
 
 
-async def serve(journal: Journal, count: int, **changes: object) -> list[UsageRecord]:
+async def serve(journal: UsageJournal, count: int, **changes: object) -> list[UsageRecord]:
     """So many requests at once, from admission to end."""
 
     async def one() -> UsageRecord:

@@ -6,6 +6,9 @@ committed in Postgres, and the store of leases has taken the settlements that we
 Whoever sums a month from Postgres asks for an instant and waits until every gateway has shipped
 through it.
 
+A second hash, `weir:{gateways}.journal`, says how far each journal is on its disk: where the disk
+is lost, that says how much is. It is not in the first hash, whose fields an older release reads.
+
 A gateway that was not seen for a minute no longer counts: what it has not shipped is not in such a
 sum, and is added when it comes back and ships. One that lives and cannot ship is waited for.
 """
@@ -14,16 +17,26 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol, cast
 
 from redis.exceptions import RedisError
 
+from gateway.adapters.second_copy_records import Copies
 from gateway.adapters.shipper import Mark
-from gateway.domain.presence import NOT_HEARD, Standing, forgotten, is_whole, waited_for
+from gateway.domain.presence import (
+    NOT_HEARD,
+    Heartbeat,
+    Standing,
+    forgotten,
+    is_whole,
+    waited_for,
+)
 from gateway.serving.ports import Births, LedgerUnavailable
 
 GATEWAYS_KEY = "weir:{gateways}"
+JOURNALS_KEY = "weir:{gateways}.journal"
 _SLOT = "gateways"
 """Whose birth is that of the list: what shares its tag shares its hash slot."""
 PERIOD_S = 0.25
@@ -31,6 +44,7 @@ REACH_MS = 200
 CALL_TIMEOUT_S = 0.25
 _TELL = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
 _READ = (files("gateway.adapters") / "lua" / "presence_read.lua").read_text()
+_READ_JOURNALS = "return redis.call('HGETALL', KEYS[1])"
 _FORGET = "return redis.call('HDEL', KEYS[1], unpack(ARGV))"
 logger = logging.getLogger(__name__)
 
@@ -38,7 +52,9 @@ logger = logging.getLogger(__name__)
 class Script(Protocol):
     """A script of the store, called with its keys and arguments."""
 
-    def __call__(self, keys: Sequence[str], args: Sequence[str | int]) -> Awaitable[Any]: ...
+    def __call__(
+        self, keys: Sequence[str], args: Sequence[str | int | bytes]
+    ) -> Awaitable[Any]: ...
 
 
 class Store(Protocol):
@@ -65,8 +81,10 @@ class Gateways:
 
     def __init__(self, store: Store, births: Births) -> None:
         self._births = births
+        self._copies = Copies(store)
         self._script_tell = store.register_script(_TELL)
         self._script_read = store.register_script(_READ)
+        self._script_read_journals = store.register_script(_READ_JOURNALS)
         self._script_forget = store.register_script(_FORGET)
 
     async def ask(self) -> int:
@@ -77,34 +95,58 @@ class Gateways:
     async def waited_for(self, instant_ms: int) -> tuple[str, ...]:
         """Gateways that may have recorded something by `instant_ms` that is not in Postgres; empty
         where there are none."""
-        present, *reply = cast("list[bytes]", await _called(self._script_read))
-        fields = dict(zip(reply[::2], reply[1::2], strict=True))
-        began, now_ms = fields.pop(b"began", None), int(present)
-        fields.pop(b"clock", None)
-        gateways = {name.decode(): _standing(value) for name, value in fields.items()}
+        began_ms, now_ms, gateways = await self._list()
         old = forgotten(gateways, now_ms=now_ms)
         if old:
             await _called(self._script_forget, *old)
-        began_ms = None if began is None else int(began)
         born_ms = await self._births.born_ms(_SLOT)
         if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
             return (NOT_HEARD,)
         return waited_for(gateways, instant_ms, now_ms=now_ms)
 
-    async def tell(self, gateway_id: str, through_ms: int) -> int:
-        """Enter that a gateway is here and has shipped through an instant; returns the present
-        one."""
-        return int(cast("bytes", await _called(self._script_tell, gateway_id, through_ms)))
+    async def standings(self) -> dict[str, Standing]:
+        """Every gateway that is known, also one that was not seen for long and whose journal was
+        never shipped whole."""
+        _, _, gateways = await self._list()
+        reply = cast("list[bytes]", await _called(self._script_read_journals, keys=[JOURNALS_KEY]))
+        for name, value in zip(reply[::2], reply[1::2], strict=True):
+            at_ms, journal = _journal(value)
+            known = gateways.get(name.decode(), Standing(at_ms, 0))
+            gateways[name.decode()] = replace(known, journal=journal)
+        return gateways
+
+    async def tell(self, gateway_id: str, through_ms: int, journal: Heartbeat | None = None) -> int:
+        """Enter that a gateway is here, has shipped through an instant and how far its journal is;
+        returns the present instant."""
+        keys = [GATEWAYS_KEY]
+        arguments: list[str | int] = [gateway_id, through_ms]
+        if journal is not None:
+            keys.append(JOURNALS_KEY)
+            arguments.append(_told(journal))
+        return int(cast("bytes", await _called(self._script_tell, *arguments, keys=keys)))
 
     async def forget(self, gateway_id: str) -> None:
-        """Take a gateway off the list."""
+        """Take a gateway off the list, and the second copies of what it had: its journal is in
+        Postgres whole, with nothing open."""
         await _called(self._script_forget, gateway_id)
+        await _called(self._script_forget, gateway_id, keys=[JOURNALS_KEY])
+        await self._copies.forget(gateway_id)
+
+    async def _list(self) -> tuple[int | None, int, dict[str, Standing]]:
+        """When the list began, None where there is none; the present time; the gateways."""
+        present, *reply = cast("list[bytes]", await _called(self._script_read))
+        fields = dict(zip(reply[::2], reply[1::2], strict=True))
+        began = fields.pop(b"began", None)
+        fields.pop(b"clock", None)
+        gateways = {name.decode(): _standing(value) for name, value in fields.items()}
+        return None if began is None else int(began), int(present), gateways
 
 
 class Presence:
     """Enters this gateway in the list, four times a second.
 
-    `owed` names the requests that are recorded and whose settlement the store has not taken.
+    `owed` names the requests that are recorded and whose settlement the store has not taken,
+    `heartbeat` says how far the journal is.
     """
 
     def __init__(
@@ -114,11 +156,13 @@ class Presence:
         shipper: Shipping,
         *,
         owed: Callable[[], frozenset[str]] = frozenset,
+        heartbeat: Callable[[], Heartbeat | None] = lambda: None,
     ) -> None:
         self._gateways = gateways
         self._gateway_id = gateway_id
         self._shipper = shipper
         self._owed = owed
+        self._heartbeat = heartbeat
         self._through_ms = 0
         self._aim: _Aim | None = None
         self._failing = False
@@ -139,7 +183,7 @@ class Presence:
     async def publish(self) -> None:
         """One turn: say that this gateway is here, and how far it has shipped as soon as it has.
         Raises LedgerUnavailable."""
-        instant_ms = await self._gateways.tell(self._gateway_id, self._through_ms)
+        instant_ms = await self._tell()
         if self._aim is None:
             # The store's time first, then what is recorded: what ends between counts as later.
             self._aim = _Aim(instant_ms, self._shipper.mark(), self._owed())
@@ -147,7 +191,10 @@ class Presence:
         shipped = await self._shipper.wait_shipped(aim.mark, timeout_ms=REACH_MS)
         if shipped and not aim.owed & self._owed():
             self._aim, self._through_ms = None, aim.instant_ms
-            await self._gateways.tell(self._gateway_id, self._through_ms)
+            await self._tell()
+
+    async def _tell(self) -> int:
+        return await self._gateways.tell(self._gateway_id, self._through_ms, self._heartbeat())
 
     async def leave(self) -> None:
         """This gateway ends and has shipped all: nobody need wait for it. Raises
@@ -168,9 +215,22 @@ def _standing(value: bytes) -> Standing:
     return Standing(int(seen), int(through))
 
 
-async def _called(script: Script, *arguments: str | int) -> object:
+def _told(journal: Heartbeat) -> str:
+    parts = (journal.boot, journal.durable_seq, journal.open_count, journal.shipped_seq)
+    return "|".join(map(str, parts))
+
+
+def _journal(value: bytes) -> tuple[int, Heartbeat]:
+    """When it was told, and what; a later release may have said more after that."""
+    boot, durable_seq, open_count, shipped_seq, at_ms = map(int, value.split(b"|")[:5])
+    return at_ms, Heartbeat(boot, durable_seq, open_count, shipped_seq)
+
+
+async def _called(
+    script: Script, *arguments: str | int, keys: Sequence[str] = (GATEWAYS_KEY,)
+) -> object:
     try:
         async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await script([GATEWAYS_KEY], arguments)
+            return await script(keys, arguments)
     except (RedisError, OSError, TimeoutError) as error:
         raise LedgerUnavailable(type(error)) from error

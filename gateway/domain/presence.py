@@ -9,6 +9,7 @@ HEARD_MS = 3_000
 """Three times the longest that a gateway which can reach the store stays silent: a list that is
 younger may lack one."""
 FORGET_MS = 24 * 3_600_000
+NOT_SHIPPED = -1
 NOT_HEARD = "those not heard of yet"
 
 
@@ -19,6 +20,36 @@ class Standing:
     seen_ms: int
     through_ms: int
     """All that it had recorded by then is in Postgres."""
+    journal: "Heartbeat | None" = None
+    """How far its journal is; None where it never said, as gateways of an older release."""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How far a gateway's journal is, and how much of it is in Postgres."""
+
+    boot: int
+    durable_seq: int
+    """The last number of that boot that is on its disk."""
+    open_count: int
+    """Requests that it has admitted and that have not ended."""
+    shipped_seq: int
+    """The last number of that boot that is in Postgres; NOT_SHIPPED while earlier boots are not."""
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether nothing that was durable then is missing in Postgres."""
+        return self.shipped_seq >= self.durable_seq
+
+
+def heartbeat(
+    boot: int, durable_seq: int, *, open_count: int, shipped: tuple[int, int] | None
+) -> Heartbeat:
+    """What a gateway says that writes `boot` and has shipped up to a place (boot and number; None:
+    it does not know)."""
+    shipped_boot, shipped_seq = shipped or (0, 0)
+    in_this_boot = shipped is not None and shipped_boot == boot
+    return Heartbeat(boot, durable_seq, open_count, shipped_seq if in_this_boot else NOT_SHIPPED)
 
 
 def is_whole(*, began_ms: int | None, born_ms: int, now_ms: int) -> bool:

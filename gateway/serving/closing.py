@@ -14,10 +14,10 @@ from gateway.serving.asking import Asking
 from gateway.serving.choice import Choice
 from gateway.serving.estimator import Estimator
 from gateway.serving.leases import Leases
-from gateway.serving.live import LiveRequest
+from gateway.serving.live import LiveRequest, SoFar
 from gateway.serving.ports import Clock, Directory, UsageJournal
 from gateway.serving.queue.places import Places
-from gateway.serving.record import usage_record
+from gateway.serving.record import count, usage_record
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 
@@ -35,6 +35,11 @@ class Running:
     record: UsageRecord | None = None
     """What the journal was given."""
     is_settled: bool = False
+
+    def so_far(self) -> SoFar:
+        """What it has used until now."""
+        used = count(self.choices, self.held.needs.prompt_counts)
+        return SoFar(self.held.admitted.request_id, used.prompt, used.output)
 
 
 class Closing:

@@ -180,6 +180,7 @@ class Completions:
                 self._upstream.fleet,
                 cache_salt_secret=self._policy.cache_salt_secret,
             )
+            live.so_far = running.so_far
             await self._run(running)
         finally:
             try:

@@ -10,7 +10,8 @@ from gateway.serving.ports import Directory, Fleet, UsageJournal
 POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
 WORDS = (
-    "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering", "workers",
+    "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering",
+    "second_copy", "workers",
 )  # fmt: skip
 """Of what can fail; `draining` is no failure."""
 
@@ -34,6 +35,7 @@ class Watch:
         journal: UsageJournal,
         fleet: Fleet,
         metering_lag_s: Callable[[], float],
+        copies_late: Callable[[], bool],
         directory_stale_ms_max: int,
         stores_unseen_ms_max: int,
     ) -> None:
@@ -42,6 +44,7 @@ class Watch:
         self._journal = journal
         self._fleet = fleet
         self._metering_lag_s = metering_lag_s
+        self._copies_late = copies_late
         self._directory_stale_ms_max = directory_stale_ms_max
         self._stores_unseen_ms_max = stores_unseen_ms_max
         self.draining = False
@@ -69,6 +72,7 @@ class Watch:
             ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),
             ("redis_empty", self._leases.paused),
             ("metering", self._metering_lag_s() > METERING_LATE_S),
+            ("second_copy", self._copies_late()),
             ("workers", not models or not models <= served),
         )
         return Condition(

@@ -1,10 +1,13 @@
 """Leases that an earlier life of this gateway held, as its journal remembers them."""
 
+from collections.abc import Sequence
+
 from billing.domain.usage_record import UsageRecord
 from gateway.domain.billing_month import month_key
 from gateway.domain.lease import Admitted
 from gateway.domain.spend import scope_names
-from gateway.serving.ports import HeldLease
+from gateway.serving.leases import Leases
+from gateway.serving.ports import Directory, HeldLease
 
 
 def lost_lease(lost: Admitted) -> HeldLease:
@@ -38,3 +41,15 @@ def recorded_lease(record: UsageRecord, time_zone: str) -> HeldLease:
         scope_names=scope_names(record.api_key_id, record.model),
         month=month,
     )
+
+
+def settle_recorded(records: Sequence[UsageRecord], directory: Directory, leases: Leases) -> None:
+    """What an earlier life recorded and could not ship it may not have settled either."""
+    for record in records:
+        tenant = directory.tenant(record.tenant_id)
+        if tenant is not None:
+            leases.settle_again(
+                recorded_lease(record, tenant.time_zone),
+                actual_tokens=record.prompt_tokens + record.output_tokens,
+                actual_cost_pico=record.cost_pico or 0,
+            )

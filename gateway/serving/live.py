@@ -1,7 +1,10 @@
 """The requests that are running in this gateway, and what stops them from outside."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
 
 from billing.domain.usage_record import Outcome
 from gateway.errors import Overloaded, WeirError, WorkerTimeout
@@ -62,6 +65,14 @@ class StreamWatch:
         return min(allowed, _LATE_USAGE_US) if self.finished else allowed
 
 
+class SoFar(NamedTuple):
+    """What a running request has used, as its record would say now."""
+
+    request_id: UUID
+    prompt_tokens: int
+    output_tokens: int
+
+
 class LiveRequest:
     """One admitted request while it runs. The first stop wins and aborts its streams."""
 
@@ -74,6 +85,8 @@ class LiveRequest:
         self.gives_way = False
         """They were asked to since its place was taken back: it begins anew."""
         self.watches: set[StreamWatch] = set()
+        self.so_far: Callable[[], SoFar] | None = None
+        """What it has used until now; None before anything was sent."""
 
     def stop(self, stop: Stop) -> None:
         """Stop it now: engines are asked to abort, and what they have counted is still read."""
@@ -151,6 +164,11 @@ class LiveRequests:
         metrics.LIVE.set(len(self._live))
         if not self._live:
             self._empty.set()
+
+    def so_far(self) -> dict[UUID, tuple[int, int]]:
+        """Prompt and output tokens so far of every request that runs."""
+        told = (live.so_far() for live in self._live if live.so_far is not None)
+        return {each.request_id: (each.prompt_tokens, each.output_tokens) for each in told}
 
     async def wait_empty(self, timeout_ms: int) -> bool:
         """Whether all have ended within the time."""

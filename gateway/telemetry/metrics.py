@@ -40,6 +40,13 @@ JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be w
 JOURNAL_BYTES = Gauge("weir_journal_bytes", "Disk space that the journal's segments take.")
 METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Postgres lacks.")
 UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
+SECOND_COPIES = Gauge(
+    "weir_second_copies", "Requests that Postgres lacks and whose copy is in Redis."
+)
+UNCOPIED = Gauge(
+    "weir_uncopied_records",
+    "Copies since the start that Redis did not take at once, or had no room for.",
+)
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
 HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", ["provider"])
 HOSTED_ATTEMPTS = Counter(

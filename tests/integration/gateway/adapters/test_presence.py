@@ -11,13 +11,16 @@ import pytest
 from postgres_proxy import postgres_proxy
 from servers import eventually
 from shipping import serve
+from usage_examples import an_admission
 
 from gateway.adapters.journal import Journal
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import GATEWAYS_KEY, Gateways, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.adapters.second_copy import SecondCopy
+from gateway.adapters.second_copy_records import Copies, encode_copy
 from gateway.adapters.shipper import Mark, Shipper
-from gateway.domain.presence import GONE_MS, NOT_HEARD
+from gateway.domain.presence import GONE_MS, NOT_HEARD, NOT_SHIPPED, Heartbeat
 from gateway.serving.ports import LedgerUnavailable
 
 
@@ -172,6 +175,41 @@ async def test_a_settlement_that_the_store_has_not_taken_is_waited_for(gateways:
     owed.remove("r1")
     await presence.publish()
     assert await gateways.waited_for(instant_ms) == ()
+
+
+async def test_how_far_a_journal_is_on_its_disk(store: RedisClient, gateways: Gateways) -> None:
+    """Told with the presence, seen by everybody, and in no field that an older release reads; gone
+    with the gateway and its second copies."""
+    told = Heartbeat(boot=3, durable_seq=40, open_count=2, shipped_seq=38)
+    presence = Presence(gateways, "gw-a", ScriptedShipper(), heartbeat=lambda: told)
+    await presence.publish()
+    await Presence(gateways, "old", ScriptedShipper()).publish()
+    found = await gateways.standings()
+    assert found["gw-a"].journal == told
+    assert found["old"].journal is None
+    read = store.register_script("return redis.call('HGET', KEYS[1], ARGV[1])")
+    value = cast("bytes", await read([GATEWAYS_KEY], ["gw-a"]))
+    assert [part.isdigit() for part in value.split(b"|")] == [True, True]
+    copies = SecondCopy(store, "gw-a")
+    copies.add(an_admission().request_id, encode_copy(an_admission()))
+    assert await copies.flush()
+    await presence.leave()
+    assert (await gateways.standings()).keys() == {"old"}
+    assert await Copies(store).names("gw-a") == set()
+
+
+async def test_what_a_gateway_that_is_gone_had_not_shipped_stays_known(
+    store: RedisClient, gateways: Gateways
+) -> None:
+    """Also when it is off the list, after a day: nobody else says how much was lost with it."""
+    told = Heartbeat(boot=1, durable_seq=40, open_count=2, shipped_seq=NOT_SHIPPED)
+    await Presence(gateways, "gw-a", ScriptedShipper(), heartbeat=lambda: told).publish()
+    write = store.register_script("return redis.call('HSET', KEYS[1], unpack(ARGV))")
+    await write([GATEWAYS_KEY], ["gw-a", "1000|0", "began", "1000"])
+    assert await gateways.waited_for(2**53) == ()
+    (found,) = (await gateways.standings()).values()
+    assert found.journal == told
+    assert not told.is_shipped
 
 
 async def test_a_list_that_just_began_answers_nothing(store: RedisClient) -> None:

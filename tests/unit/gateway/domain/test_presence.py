@@ -6,6 +6,7 @@ from gateway.domain.presence import (
     HEARD_MS,
     Standing,
     forgotten,
+    heartbeat,
     is_whole,
     waited_for,
 )
@@ -23,6 +24,20 @@ def test_who_has_shipped_through_the_instant_is_not_waited_for() -> None:
     done, late = Standing(NOW_MS, ASKED_MS), Standing(NOW_MS, ASKED_MS - 1)
     assert waiting(done=done) == ()
     assert waiting(done=done, late=late) == ("late",)
+
+
+@pytest.mark.parametrize(
+    ("shipped", "seq", "is_shipped"),
+    [(None, -1, False), ((2, 99), -1, False), ((3, 6), 6, False), ((3, 7), 7, True)],
+)
+def test_what_is_shipped_counts_only_in_the_same_boot(
+    shipped: tuple[int, int] | None, seq: int, is_shipped: bool
+) -> None:
+    """While a boot before is not in Postgres whole, or it is not known, nothing of this one is;
+    also where this one is empty."""
+    told = heartbeat(3, 7, open_count=1, shipped=shipped)
+    assert (told.shipped_seq, told.is_shipped) == (seq, is_shipped)
+    assert heartbeat(3, 0, open_count=0, shipped=shipped).is_shipped is (seq >= 0)
 
 
 def test_a_gateway_not_seen_for_a_minute_no_longer_counts() -> None:

@@ -35,6 +35,7 @@ class Live:
             journal=gateway.journal,
             fleet=gateway.fleet,
             metering_lag_s=lambda: 0.0,
+            copies_late=lambda: False,
             directory_stale_ms_max=60_000,
             stores_unseen_ms_max=60_000,
         )

@@ -31,8 +31,8 @@ async def app(tmp_path: Path) -> Litestar:
         database_url="postgresql://nowhere/none", redis_url="redis://nowhere", journal_dir=tmp_path
     )
     gateway = Gateway(settings)
-    for part in ("journal", "watch", "shipper", "places", "ceilings", "looks"):
-        setattr(gateway, part, SimpleNamespace(condition=None, pace=None))
+    for part in ("journal", "copied", "watch", "shipper", "places", "ceilings", "looks"):
+        setattr(gateway, part, SimpleNamespace(condition=None, pace=None, journal=None))
     return create_app(gateway)
 
 

@@ -28,12 +28,14 @@ class Parts:
         self.journal = MemoryJournal()
         self.fleet = MemoryFleet(self.directory)
         self.lag_s = 0.0
+        self.copies_late = False
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
             journal=self.journal,
             fleet=self.fleet,
             metering_lag_s=lambda: self.lag_s,
+            copies_late=lambda: self.copies_late,
             directory_stale_ms_max=60_000,
             stores_unseen_ms_max=60_000,
         )
@@ -73,6 +75,7 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
         (set_of("directory.age_ms", 60_001), ("directory",), ("postgres",)),
         (set_of("directory.age_ms", 2_001), (), ("postgres",)),
         (set_of("lag_s", 10.1), (), ("metering",)),
+        (set_of("copies_late", True), (), ("second_copy",)),
         (set_of("fleet.unhealthy", {"w0"}), (), ("workers",)),
         (set_of("directory.all_workers", []), (), ("workers",)),
     ],
