@@ -218,12 +218,8 @@ class Shipper:
                 watermarks = await load_watermarks(db, self._journal.gateway_id)
             await self._seek(watermarks)
             self._watermarks = watermarks
-        if time.monotonic() >= self._housekeeping_at and await self._keep_house(self._watermarks):
-            await self._seek(self._watermarks)  # the place may have been in what is deleted
-        await self._make_space(self._watermarks)
-        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
-            await self.outstanding.look()
         while True:
+            await self._look_after(self._watermarks)  # also where there is always more to ship
             read_at_s = time.time()
             batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
             if batch is None:
@@ -236,6 +232,14 @@ class Shipper:
                 self._behind_since_s = read_at_s
             elif batch.last_at_ms is not None:
                 self._behind_since_s = batch.last_at_ms / 1000
+
+    async def _look_after(self, watermarks: dict[int, Watermark]) -> None:
+        """What is due between two batches."""
+        if time.monotonic() >= self._housekeeping_at and await self._keep_house(watermarks):
+            await self._seek(watermarks)  # the place may have been in what is deleted
+        await self._make_space(watermarks)
+        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
+            await self.outstanding.look()
 
     async def _seek(self, watermarks: dict[int, Watermark]) -> None:
         self._place_known = False
