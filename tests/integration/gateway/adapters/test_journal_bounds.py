@@ -42,7 +42,7 @@ async def test_a_full_journal_serves_again_when_it_is_shipped(
     shipper = Shipper(engine, journal, batch_rows=50)
     shipper.start()
     await eventually(lambda: not journal.failing, what="room for admissions")
-    assert journal.bytes <= BYTES_MAX * 3 // 4
+    assert journal.bytes <= BYTES_MAX * 7 // 8
     for _ in range(60):  # more than fits: the oldest make way all the time
         records += await serve(journal, 10)
         assert await shipper.drain(DRAIN_MS)
