@@ -151,6 +151,8 @@ class Gateway:
             fleet=self.fleet,
             metering_lag_s=lambda: self.shipper.lag_seconds,
             copies_late=self.copied.is_late,
+            dead_letters=lambda: self.shipper.outstanding.dead_letters,
+            partitions_late=lambda: self.shipper.partitions_late,
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )

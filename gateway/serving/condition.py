@@ -11,7 +11,7 @@ POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
 WORDS = (
     "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering",
-    "second_copy", "workers",
+    "second_copy", "dead_letters", "partitions", "workers",
 )  # fmt: skip
 """Of what can fail; `draining` is no failure."""
 
@@ -36,6 +36,8 @@ class Watch:
         fleet: Fleet,
         metering_lag_s: Callable[[], float],
         copies_late: Callable[[], bool],
+        dead_letters: Callable[[], int] = lambda: 0,
+        partitions_late: Callable[[], bool] = lambda: False,
         directory_stale_ms_max: int,
         stores_unseen_ms_max: int,
     ) -> None:
@@ -45,6 +47,8 @@ class Watch:
         self._fleet = fleet
         self._metering_lag_s = metering_lag_s
         self._copies_late = copies_late
+        self._dead_letters = dead_letters
+        self._partitions_late = partitions_late
         self._directory_stale_ms_max = directory_stale_ms_max
         self._stores_unseen_ms_max = stores_unseen_ms_max
         self.draining = False
@@ -73,6 +77,8 @@ class Watch:
             ("redis_empty", self._leases.paused),
             ("metering", self._metering_lag_s() > METERING_LATE_S),
             ("second_copy", self._copies_late()),
+            ("dead_letters", self._dead_letters() > 0),
+            ("partitions", self._partitions_late()),
             ("workers", not models or not models <= served),
         )
         return Condition(

@@ -43,6 +43,19 @@ UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks
 SECOND_COPIES = Gauge(
     "weir_second_copies", "Requests that Postgres lacks and whose copy is in Redis."
 )
+DEAD_LETTERS = Gauge(
+    "weir_dead_letters",
+    "Usage records that Postgres refused and nobody has resolved: of all gateways, not to be added "
+    "up.",
+)
+STRAY_ROWS = Gauge(
+    "weir_stray_usage_rows",
+    "Usage rows whose month had no partition, up to 10,000: of all gateways, not to be added up.",
+)
+MISSING = Gauge(
+    "weir_journal_missing_records",
+    "Journal records that this gateway's disk has lost, as found since it began.",
+)
 UNCOPIED = Gauge(
     "weir_uncopied_records",
     "Copies since the start that Redis did not take at once, or had no room for.",

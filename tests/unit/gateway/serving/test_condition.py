@@ -29,6 +29,8 @@ class Parts:
         self.fleet = MemoryFleet(self.directory)
         self.lag_s = 0.0
         self.copies_late = False
+        self.dead_letters = 0
+        self.partitions_late = False
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -36,6 +38,8 @@ class Parts:
             fleet=self.fleet,
             metering_lag_s=lambda: self.lag_s,
             copies_late=lambda: self.copies_late,
+            dead_letters=lambda: self.dead_letters,
+            partitions_late=lambda: self.partitions_late,
             directory_stale_ms_max=60_000,
             stores_unseen_ms_max=60_000,
         )
@@ -76,6 +80,8 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
         (set_of("directory.age_ms", 2_001), (), ("postgres",)),
         (set_of("lag_s", 10.1), (), ("metering",)),
         (set_of("copies_late", True), (), ("second_copy",)),
+        (set_of("dead_letters", 1), (), ("dead_letters",)),
+        (set_of("partitions_late", True), (), ("partitions",)),
         (set_of("fleet.unhealthy", {"w0"}), (), ("workers",)),
         (set_of("directory.all_workers", []), (), ("workers",)),
     ],
