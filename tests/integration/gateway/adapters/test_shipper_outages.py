@@ -61,6 +61,28 @@ async def test_postgres_away_and_back(
     await through.dispose()
 
 
+async def test_m02_postgres_away_for_a_minutes_load(
+    engine: AsyncEngine, proxy: PostgresProxy, tmp_path: Path
+) -> None:
+    """What 200 requests a second leave in 60 s, 12,000, waits in the journal's files: all rows and
+    no other, once it is back."""
+    through = async_engine(proxy.url)
+    journal = await Journal.open(tmp_path)
+    shipper = Shipper(through, journal)
+    shipper.start()
+    assert await shipper.drain(DRAIN_MS)
+    await proxy.refuse()
+    records = [record for _ in range(12) for record in await serve(journal, 1_000)]
+    assert (shipper.unshipped_records, journal.spare()) == (24_000, [])
+    await proxy.start()
+    assert await shipper.drain(3 * DRAIN_MS)
+    assert await rows(engine) == ids(records)
+    assert await watermarks(engine) == [(journal.boot, 24_000, 12_000, 12_000, 0)]
+    await shipper.stop()
+    await journal.close()
+    await through.dispose()
+
+
 class LosingAnswers(PostgresProxy):
     """Passes a COMMIT on and loses the answer."""
 
