@@ -194,6 +194,7 @@ class Journal:
     async def close(self) -> None:
         """Commit what waits and let the directory go. Drain the shipper first; what then is open
         is gateway_lost at the next open."""
+        self._writer.close()
         await asyncio.to_thread(self._writer.stop)
         self._lock.release()
 

@@ -47,6 +47,8 @@ class Writer:
         self._now_ms = now_ms
         self._changed = threading.Condition()
         self._queue: list[Waiting] = []
+        self._submitted: list[Waiting] = []
+        self._closed = False
         self._forgotten: list[UUID] = []
         self._spare: dict[UUID, Waiting] = {}
         self._stopping = False
@@ -74,14 +76,28 @@ class Writer:
 
     def submit(self, append: Append) -> asyncio.Future[Fate]:
         """Queue one entry. The future resolves to DURABLE or REFUSED, and to SPARE only where
-        the journal closes before that end is written anywhere."""
+        the journal closes before that end is written anywhere. On the event loop only."""
+        if self._closed:
+            raise RuntimeError("the journal is closed")
         done: asyncio.Future[Fate] = self._loop.create_future()
-        with self._changed:
-            if self._stopping:
-                raise RuntimeError("the journal is closed")
-            self._queue.append(Waiting(append, done))
-            self._changed.notify()
+        if not self._submitted:
+            # Once for all that this turn of the loop submits: the thread that is woken wants the
+            # interpreter that the loop still has.
+            self._loop.call_soon(self._hand_over)
+        self._submitted.append(Waiting(append, done))
         return done
+
+    def close(self) -> None:
+        """Take nothing more. On the event loop only; `stop` then ends the thread."""
+        self._closed = True
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._submitted:
+            with self._changed:
+                self._queue += self._submitted
+                self._changed.notify()
+            self._submitted = []
 
     def spare(self) -> list[Append]:
         """Ends that are in memory only."""
@@ -101,8 +117,8 @@ class Writer:
         self._answer([(waiting.done, Fate.DURABLE) for waiting in released])
 
     def stop(self) -> None:
-        """Commit what waits, seal the file and end the thread; blocks. What is still spare then is
-        lost with the process, and logged."""
+        """After `close`: commit what waits, seal the file and end the thread; blocks. What is still
+        spare then is lost with the process, and logged."""
         with self._changed:
             self._stopping = True
             self._changed.notify()

@@ -106,3 +106,40 @@ async def test_a_bug_refuses_instead_of_hanging(
     journal.release_spare([admission.request_id])
     await asyncio.wait_for(ending, 5)
     await journal.close()
+
+
+async def test_what_one_turn_submits_is_one_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many requests a turn of the loop admits or ends: one write, one sync, one waking."""
+    storage = FailingStorage()
+    journal = await Journal.open(tmp_path, storage=storage)
+    changed, woken = journal._writer._changed, list[int]()
+    wake = changed.notify
+
+    def counted() -> None:
+        woken.append(1)
+        wake()
+
+    monkeypatch.setattr(changed, "notify", counted)
+    for count in (64, 1, 300):
+        before = storage.syncs
+        woken.clear()
+        await asyncio.gather(*(journal.admitted(an_admission()) for _ in range(count)))
+        assert (storage.syncs - before, len(woken)) == (1, 1)
+    await journal.close()
+
+
+async def test_closing_takes_what_was_submitted_in_the_same_turn(tmp_path: Path) -> None:
+    """Nothing that was submitted hangs or is lost; what comes later is an error at once."""
+    journal = await Journal.open(tmp_path)
+    entries = [an_admission() for _ in range(20)]
+    waiting = [asyncio.ensure_future(journal.admitted(each)) for each in entries]
+    await asyncio.sleep(0)  # each has submitted, and nothing was handed over yet
+    await journal.close()
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    with pytest.raises(RuntimeError):
+        await journal.ended(a_record(entries[0]))
+    again = await Journal.open(tmp_path)
+    assert set(again.recovered.lost) == set(entries)
+    await again.close()
