@@ -89,7 +89,7 @@ async def insert_isolating(
     """Insert what Postgres takes and return the rest, found by halving. Raises SchemaBehind."""
     if len(rows) >= COPY_ROWS_MIN and await _copied(connection, rows):
         return []
-    return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id))
+    return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id.int))
 
 
 async def _copied(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> bool:

@@ -172,10 +172,11 @@ async def insert_batch(connection: AsyncConnection, rows: Sequence[JournaledReco
 
 def attempts_of(rows: Sequence[JournaledRecord], written: Collection[UUID]) -> list[AttemptOf]:
     """The attempts of those records that were written, in the records' order."""
+    if len(written) < len(rows):
+        rows = [row for row in rows if row.record.request_id in written]
     return [
         AttemptOf(row.record, attempt)
         for row in rows
-        if row.record.request_id in written
         for attempt in _one_per_number(row.record.attempts)
     ]
 
@@ -193,9 +194,10 @@ def _one_per_number(attempts: Sequence[UsageAttempt]) -> list[UsageAttempt]:
 def in_order(rows: Sequence[JournaledRecord]) -> list[JournaledRecord]:
     """One row a request, since one statement cannot write a row twice: its first final record, by
     request id. Every writer keeps to this order within a transaction."""
-    chosen: dict[tuple[UUID, int], JournaledRecord] = {}
+    # As numbers, which are in the order of Postgres's own uuid and compare at a tenth of the cost.
+    chosen: dict[tuple[int, int], JournaledRecord] = {}
     for row in rows:
-        key = (row.record.request_id, row.record.admitted_at_ms)
+        key = (row.record.request_id.int, row.record.admitted_at_ms)
         if key not in chosen or (row.record.final and not chosen[key].record.final):
             chosen[key] = row
     return [chosen[key] for key in sorted(chosen)]
