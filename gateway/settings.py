@@ -18,6 +18,7 @@ _MAY_BE_ZERO = frozenset(
 _SEGMENTS_MIN = 4
 _LEASE_TTL_MS_MAX = 600_000
 _BATCH_FLOOR_PERMILLE_MAX = 500
+_BATCH_WAIT_MS_MAX = 604_800_000
 
 
 class SettingsError(ValueError):
@@ -132,6 +133,8 @@ def _check(settings: Settings) -> None:
             f"WEIR_QUEUE_BATCH_FLOOR_PERMILLE must be at most {_BATCH_FLOOR_PERMILLE_MAX}, or an "
             "interactive request waits behind more than one of batch"
         )
+    if settings.queue_batch_wait_ms > _BATCH_WAIT_MS_MAX:
+        raise SettingsError(f"WEIR_QUEUE_BATCH_WAIT_MS must be at most {_BATCH_WAIT_MS_MAX}, a week")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

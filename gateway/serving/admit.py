@@ -9,7 +9,7 @@ from gateway.domain.lease import Admitted
 from gateway.domain.scopes import ScopeUse
 from gateway.errors import LimitReached, Overloaded, QuotaExceeded, WeirError
 from gateway.serving.asking import Asking
-from gateway.serving.authenticate import request_class
+from gateway.serving.authenticate import Caller, request_class
 from gateway.serving.estimate import Estimate
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import queue_header
@@ -55,6 +55,7 @@ async def admit(
     needs: Estimate,
     *,
     count: Callable[[], Awaitable[Estimate]],
+    caller_now: Callable[[], Caller],
     is_served: bool,
     leases: Leases,
     journal: UsageJournal,
@@ -63,14 +64,15 @@ async def admit(
 ) -> Admission:
     """Hold a place, lease and reservation, and have it in the journal. `is_served`: the
     fleet has a worker for it; otherwise a hosted provider has, and it waits for no place.
+    `caller_now` is asked again once it has waited: what was revoked or lowered meanwhile holds.
 
-    Raises what `Places.admit`, `Leases.acquire` and `count` raise, Unpriced,
+    Raises what `caller_now`, `Places.admit`, `Leases.acquire` and `count` raise, Unpriced,
     Overloaded(metering_unavailable) where usage cannot be recorded, ClientGone where the client
     left meanwhile. Then nothing is held, and the headers of the refusal say how long it waited.
     """
     if journal.failing:
         raise Overloaded("usage cannot be recorded", code="metering_unavailable")
-    scopes = RequestScopes(asking, needs, count, leases)
+    scopes = RequestScopes(asking, needs, count, leases, caller_now)
     wait = Wait(clock, asking.waited_ms)
     try:
         return await _admit(
@@ -154,6 +156,13 @@ async def _placed(
     soon = replace(asked, wait_ms=min(asked.wait_ms, places.settings.hosted_after_ms))
     try:
         return await places.admit(soon, scopes, connection)
+    except LimitReached as refused:
+        # Its own limits have no room, which no provider changes: it waits for as long as others.
+        rest_ms = asked.wait_ms - (wait.so_far_ms - asking.waited_ms)
+        if refused.type == "queue" or not asked.max_queued or rest_ms <= 0 or soon == asked:
+            raise
+        wait.was_in_vain()
+        return await places.admit(replace(asked, wait_ms=rest_ms), scopes, connection)
     except WorkersGone:
         wait.was_in_vain()
         if asking.route.target() is None:
@@ -176,8 +185,10 @@ class RequestScopes:
         needs: Estimate,
         count: Callable[[], Awaitable[Estimate]],
         leases: Leases,
+        caller_now: Callable[[], Caller],
     ) -> None:
         self.needs = needs
+        self._caller_now = caller_now
         self._asking = asking
         self._count = count
         self._leases = leases
@@ -194,7 +205,11 @@ class RequestScopes:
 
     async def has_room(self) -> bool:
         """See `Sight`."""
-        return await self._sight().has_room()
+        try:
+            sight = self._sight()
+        except WeirError:
+            return True  # it is told when it asks
+        return await sight.has_room()
 
     async def refusal(self) -> LimitReached | None:
         """See `Sight`."""
@@ -202,14 +217,14 @@ class RequestScopes:
 
     def _sight(self) -> LeaseSight:
         asking = self._asking
-        return LeaseSight(self._leases, asking.caller, asking.model.id, self._demand())
+        return LeaseSight(self._leases, self._caller_now(), asking.model.id, self._demand())
 
     async def _acquire(self) -> ScopesHeld:
         asking, spending = self._asking, self._asking.spending
-        demand = self._demand()
+        caller, demand = self._caller_now(), self._demand()
         try:
             lease, uses = await self._leases.acquire(
-                asking.caller, asking.model.id, demand, is_bounded=self.needs.is_bounded
+                caller, asking.model.id, demand, is_bounded=self.needs.is_bounded
             )
         except QuotaExceeded as refused:
             spending.say_what_fits(refused)

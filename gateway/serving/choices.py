@@ -16,7 +16,7 @@ from gateway.domain.pools import model_of
 from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
-from gateway.errors import Overloaded, WorkerFailed, WorkerTimeout, WorkerUnreachable
+from gateway.errors import Overloaded, WeirError, WorkerFailed, WorkerTimeout, WorkerUnreachable
 from gateway.serving.attempt import Attempt, Upstream
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedRoute
@@ -57,6 +57,8 @@ class ChoiceStreams:
         self._place = place
         self._max_tokens = max_tokens
         self._attempts = 0
+        self.has_no_place = False
+        """Its place was taken back, and it got no other: what it was told is no worker's fault."""
 
     async def events(self) -> AsyncIterator[tuple[Choice, bytes, Event]]:
         """Every event of every choice, as it comes. Raises WorkerFailed, EngineRefused, Overloaded,
@@ -70,22 +72,49 @@ class ChoiceStreams:
         while True:
             place.on_taken_back(self._give_way)
             try:
-                async for choice, data, event in self._streams():
-                    is_answer = event.has_content or event.finish_reason is not None
-                    if not place.surrendered and (not is_answer or place.began()):
-                        yield choice, data, event
+                async for item in self._from_its_first_token(place):
+                    yield item
             except (WorkerFailed, WorkerTimeout, EngineRefused, Overloaded):
                 if not place.surrendered:
                     raise
-            if not place.surrendered or self._live.stopped is not None:
+            if not place.surrendered:
                 return
-            with suppress(ClientGone):
-                await place.wait_again()
+            for choice in self._choices:
+                choice.begin_anew()
+            if self._live.stopped is not None:
+                return
+            try:
+                with suppress(ClientGone):
+                    await place.wait_again()
+            except WeirError:
+                self.has_no_place = True
+                raise
             if self._live.stopped is not None:
                 return
             self._live.go_on()
-            for choice in self._choices:
-                choice.begin_anew()
+
+    async def _from_its_first_token(
+        self, place: HeldPlace
+    ) -> AsyncIterator[tuple[Choice, bytes, Event]]:
+        """The events of a place that is kept. While batch may still give it back nothing of it
+        reaches the client: what it would be sent then, it would be sent again."""
+        held_back: list[tuple[Choice, bytes, Event]] = []
+        began = place.band is not Band.BATCH
+        async for choice, data, event in self._streams():
+            if place.surrendered:
+                continue
+            if event.has_content or event.finish_reason is not None:
+                if not place.began():
+                    continue
+                began = True
+            held_back.append((choice, data, event))
+            if began:
+                for item in held_back:
+                    yield item
+                held_back.clear()
+        if not place.surrendered:
+            for item in held_back:
+                yield item
 
     def _give_way(self) -> None:
         """An interactive request waits for the place."""
@@ -200,7 +229,7 @@ class ChoiceStreams:
             if routing.eligible(own, need=choice.need):
                 return own[0]
         view = routing.pick(views, excluded=tried, need=choice.need)
-        if view is not None and len(self._choices) == 1:
+        if view is not None:
             place.runs_on(view.worker.id)
         return view
 

@@ -55,6 +55,8 @@ from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
 from gateway.wire.request import CompletionRequest
 
+_READ_AGAIN_US = 100_000
+"""A caller that was read so short ago is still what every gateway goes by."""
 _log = logging.getLogger(__name__)
 
 
@@ -148,15 +150,7 @@ class Completions:
             await answer_error(arrival.connection, failure, [arrival.id_header])
 
     async def _straight_line(self, arrival: Arrival) -> None:
-        caller = authenticate(
-            arrival.headers,
-            arrival.client_ip,
-            self._directory,
-            now_ms=arrival.at_ms,
-            directory_stale_ms_max=self._policy.directory_stale_ms_max,
-            stores_unseen_ms_max=self._policy.stores_unseen_ms_max,
-        )
-        asking = await self._read(arrival, caller)
+        asking = await self._read(arrival, self._caller(arrival, now_ms=arrival.at_ms))
         needs = await self._estimate(asking)
         if arrival.connection.left:
             raise ClientGone
@@ -164,6 +158,7 @@ class Completions:
             asking,
             needs,
             count=lambda: self._estimate(asking, exactly=True),
+            caller_now=lambda: self._caller_now(asking),
             is_served=self._is_served(asking.pool) or asking.route.target() is None,
             leases=self._leases,
             journal=self._journal,
@@ -188,6 +183,24 @@ class Completions:
                     await asyncio.shield(self._kept(self._closing.close(running)))
             finally:
                 self._live.remove(live)
+
+    def _caller(self, arrival: Arrival, *, now_ms: int) -> Caller:
+        return authenticate(
+            arrival.headers,
+            arrival.client_ip,
+            self._directory,
+            now_ms=now_ms,
+            directory_stale_ms_max=self._policy.directory_stale_ms_max,
+            stores_unseen_ms_max=self._policy.stores_unseen_ms_max,
+        )
+
+    def _caller_now(self, asking: Asking) -> Caller:
+        """Who asks, as it is now: a request may have waited for minutes."""
+        if self._clock.monotonic_us() - asking.arrival.at_us < _READ_AGAIN_US:
+            return asking.caller
+        caller = self._caller(asking.arrival, now_ms=self._clock.now_ms())
+        usable_model(caller, asking.model.id, self._directory)
+        return caller
 
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
         """The request, once somebody is there who may serve it: no worker can be waited for. Raises

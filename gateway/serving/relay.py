@@ -52,9 +52,7 @@ async def relay(
         told = refusal(error.status, error.message, sent)
         return Ending(Outcome.WORKER_FAILED if began else Outcome.REFUSED, told)
     except WeirError as error:
-        failure = error
-        if isinstance(error, WorkerTimeout):
-            outcome = Outcome.TIMED_OUT
+        outcome, failure = _outcome(error, streams), error
     except Exception as error:  # noqa: BLE001 - a bug of ours is recorded and logged as ours
         log_failure(_log, error, "a stream of the gateway failed")
         live.abort_streams()
@@ -66,6 +64,12 @@ async def relay(
     if live.stopped is not None:
         return Ending(live.stopped.outcome, live.stopped.error)
     return Ending(outcome, failure)
+
+
+def _outcome(error: WeirError, streams: ChoiceStreams) -> Outcome:
+    if streams.has_no_place:
+        return Outcome.REFUSED
+    return Outcome.TIMED_OUT if isinstance(error, WorkerTimeout) else Outcome.WORKER_FAILED
 
 
 async def _taken(answer: Answer, choice: Choice, data: bytes, event: Event) -> bool:

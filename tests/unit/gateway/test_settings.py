@@ -41,6 +41,8 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_LEASE_TTL_MS", "300"),
         ("WEIR_LEASE_TTL_MS", "9" * 40),
         ("WEIR_LEASE_RENEW_MS", "5000"),
+        ("WEIR_QUEUE_BATCH_FLOOR_PERMILLE", "501"),
+        ("WEIR_QUEUE_BATCH_WAIT_MS", "9" * 16),
         ("WEIR_SHIPPER_BATCH_ROWS", "0"),
         ("WEIR_REDIS_TIMEOUT_MS", "-1"),
         ("WEIR_REDIS_TIMEOUT_MS", "ten"),

@@ -1,41 +1,22 @@
 """A request waits for its place before it is admitted, and batch gives its own back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 import engine_events as events
 import pytest
 from hosted_examples import a_provider
 from hosted_gateway import ALLOWED
-from memory_gateway import MemoryGateway, error_of, text_of, until
+from memory_gateway import error_of, text_of, until
+from one_place import BATCH, one_place
 from scripted_engine import Step
-from tenant_examples import AT_ONCE, a_key, a_tenant
+from tenant_examples import AT_ONCE, a_tenant
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.tenant import Limits
 
-BATCH = {b"x-weir-class": b"batch"}
 FORMS = pytest.mark.parametrize("stream", [True, False])
-
-
-@asynccontextmanager
-async def one_place(
-    *scripts: Sequence[Step], limits: Limits | None = None
-) -> AsyncIterator[MemoryGateway]:
-    """A worker with a single place, a key whose requests wait, and a waiting room that hears what
-    it is told."""
-    gateway = MemoryGateway(*scripts)
-    gateway.directory.keys = [a_key(limits or Limits())]
-    gateway.queues.room("w0", 1)
-    loop = asyncio.create_task(gateway.places.run())
-    try:
-        yield gateway
-    finally:
-        loop.cancel()
-        await asyncio.wait([loop])
-    gateway.assert_at_rest()
 
 
 @FORMS
