@@ -19,6 +19,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
 from gateway.adapters.redis import connect_redis
+from gateway.adapters.second_copy import SecondCopy
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.turns import RedisTurns
@@ -33,6 +34,7 @@ from gateway.settings import Settings
 SETTLED_S = 30.0
 """The store of leases is waited for so long once all is shipped."""
 RECOUNTED_S = 120.0
+FLUSHED_S = 2.0
 _POLL_S = 0.05
 
 
@@ -52,6 +54,9 @@ class Adopted:
     """Journal records that Postgres did not take in time; they stay in the journal."""
     unsettled: int
     """Settlements that the store of leases did not take; their leases lapse by themselves."""
+    copies: int
+    """Second copies of requests that this journal does not know; they are left where they are, and
+    so is the gateway's place in the list."""
     why: str | None
     """What Postgres or the files last failed with."""
 
@@ -127,6 +132,8 @@ class _Adoption:
             await self._births.open()
         shipper = Shipper(self._postgres, journal)
         shipper.on_late = self._settle_late
+        copies = SecondCopy(self._redis, journal.gateway_id)
+        shipper.on_shipped = copies.take_out
         lost = journal.recovered.lost
         await self._leases.release_lost([lost_lease(entry) for entry in lost])
         presence = Presence(
@@ -140,7 +147,11 @@ class _Adoption:
             self._start(loop)
         shipped = await shipper.drain(timeout_ms)
         await _until(lambda: not self._leases.owed, SETTLED_S)
-        if shipped and not self._leases.owed:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSHED_S):
+                await copies.flush()
+        # A disk that was restored may know less than the copies: leaving would take these along.
+        if shipped and not (self._leases.owed or copies.entries):
             await self._leave(presence)
         return Adopted(
             gateway_id=journal.gateway_id,
@@ -150,6 +161,7 @@ class _Adoption:
             missing=shipper.missing_records,
             unshipped=0 if shipped else shipper.unshipped_records,
             unsettled=len(self._leases.owed),
+            copies=copies.entries,
             why=None if shipped else shipper.last_error,
         )
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from shipping import ids, query, rows, serve
@@ -20,6 +20,7 @@ from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways
 from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.adapters.second_copy import copies_key
 from gateway.administration import Administration
 from gateway.domain.admission import Demand, Granted
 from gateway.domain.lease import Admitted
@@ -37,6 +38,7 @@ class System:
 
     def __init__(self, engine: AsyncEngine, redis: RedisClient, weir: Weir) -> None:
         self.engine = engine
+        self.redis = redis
         self.births = Births(redis, history_in(engine))
         self.ledger = RedisLedger(redis, ttl_ms=60_000, timeout_ms=1_000, births=self.births)
         self.gateways = Gateways(redis, self.births)
@@ -55,6 +57,13 @@ class System:
         """Sequences and tokens that count against the tenant."""
         uses = await self.ledger.observe("acme", SCOPES)
         return uses[0].sequences, uses[0].tokens
+
+    async def ask(self, command: str, key: str, *arguments: str) -> object:
+        """What the store answers."""
+        script = self.redis.register_script(
+            f"return redis.call('{command}', KEYS[1], unpack(ARGV))"
+        )
+        return await script([key], arguments)
 
     async def ok(self, *arguments: str) -> dict[str, object]:
         """The JSON of a command that must succeed."""
@@ -95,6 +104,9 @@ async def test_all_that_a_dead_gateway_owes_is_made_good_once(
     await journal.ended(a_record(ended))
     await system.gateways.tell(journal.gateway_id, 0)
     assert await system.held() == (2, 224)
+    copies = copies_key(journal.gateway_id)
+    for name in (running.request_id.hex, ended.request_id.hex):
+        await system.ask("HSET", copies, name, "A")
     await journal.close()  # nothing of it was shipped or settled
     adopted = await system.ok("journal", "ship", str(tmp_path))
     assert adopted == {
@@ -105,17 +117,33 @@ async def test_all_that_a_dead_gateway_owes_is_made_good_once(
         "missing": 0,
         "unshipped": 0,
         "unsettled": 0,
+        "copies": 0,
         "why": None,
         "whole": True,
     }
     expected = {running.request_id: "gateway_lost", ended.request_id: "completed"}
     assert await outcomes(system.engine) == expected
+    assert await system.ask("HKEYS", copies) == []
     # The one that ran is charged as reserved, the other as it was.
     assert await system.held() == (0, 112 + 32)
     assert await system.gateways.waited_for(await system.gateways.ask()) == ()
     again = await system.ok("journal", "ship", str(tmp_path))
     assert (again["shipped"], again["gateway_lost"], again["whole"]) == (0, 0, True)
     assert await outcomes(system.engine) == expected
+
+
+async def test_copies_that_the_disk_does_not_know_are_left(system: System, tmp_path: Path) -> None:
+    """INV-5: a directory that was restored from a backup is no reason to forget the rest."""
+    journal = await Journal.open(tmp_path)
+    (record,) = await serve(journal, 1)
+    await journal.close()
+    copies, newer = copies_key(journal.gateway_id), uuid4().hex
+    for name in (record.request_id.hex, newer):
+        await system.ask("HSET", copies, name, "E")
+    adopted = await system.ok("journal", "ship", str(tmp_path))
+    assert (adopted["copies"], adopted["whole"]) == (1, True)
+    assert await system.ask("HGET", copies, newer) == b"E"
+    assert await system.ask("HGET", copies, record.request_id.hex) is None
 
 
 async def test_many_adopters_of_one_journal_are_one(system: System, tmp_path: Path) -> None:
