@@ -1,7 +1,7 @@
 """All requests of this gateway that wait for a place or hold one, and how many those are."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from gateway.domain.queue.tickets import Band
 from gateway.serving.queue.entry import Entry, State
@@ -9,13 +9,15 @@ from gateway.telemetry import queue as metrics
 
 _GAUGES = {State.WAITING: metrics.WAITING, State.PARKED: metrics.PARKED}
 
+LOOKED_AT = 64
+
 
 class Book:
     """By request id. The only place that changes an entry's state."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._waiting: Counter[tuple[str, str]] = Counter()
+        self._waiting: dict[tuple[str, str], dict[str, Entry]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -43,18 +45,14 @@ class Book:
 
     def waiting_of(self, pool: str, tenant: str) -> int:
         """Requests of the tenant that wait here, parked ones included."""
-        return self._waiting[pool, tenant]
+        return len(self._waiting.get((pool, tenant), ()))
 
     def first_wait_ms(self, pool: str, tenant: str) -> int | None:
-        """The shortest wait that is predicted for a request of the tenant that waits here."""
-        waits = [
-            entry.standing.wait_ms
-            for entry in self
-            if entry.is_waiting
-            and (entry.asked.pool, entry.asked.tenant) == (pool, tenant)
-            and entry.standing is not None
-            and entry.standing.wait_ms is not None
-        ]
+        """The shortest wait that is predicted for the tenant's requests that wait here, of those
+        that came first: it is asked with each refusal."""
+        first = islice(self._waiting.get((pool, tenant), {}).values(), LOOKED_AT)
+        standings = [entry.standing for entry in first if entry.standing is not None]
+        waits = [each.wait_ms for each in standings if each.wait_ms is not None]
         return min(waits, default=None)
 
     def stop_interactive(self, error: Callable[[], Exception]) -> None:
@@ -78,6 +76,10 @@ class Book:
         if entry.state is State.WAITING:
             metrics.WAITING_TOKENS.labels(request_class=label).inc(by * asked.need_tokens)
         key = asked.pool, asked.tenant
-        self._waiting[key] += by
-        if not self._waiting[key]:
+        of_tenant = self._waiting.setdefault(key, {})
+        if by > 0:
+            of_tenant[asked.id] = entry
+        else:
+            del of_tenant[asked.id]
+        if not of_tenant:
             del self._waiting[key]
