@@ -1,7 +1,8 @@
-"""A process that journals requests without end, and ships them where it is given a database.
+"""A process that journals requests without end, ships them where it is given a database, and keeps
+a second copy where it is given a store too.
 
-`python journal_process.py DIRECTORY [DATABASE_URL]` writes a line to standard output for each thing
-that has returned: `admitted ID` and `ended ID`. It is made to be killed.
+`python journal_process.py DIRECTORY [DATABASE_URL [REDIS_URL]]` writes a line to standard output
+for each thing that has returned: `admitted ID` and `ended ID`. It is made to be killed.
 """
 
 import asyncio
@@ -12,9 +13,12 @@ from pathlib import Path
 
 from usage_examples import a_record, an_admission
 
+from gateway.adapters.copying import Copying
 from gateway.adapters.journal import Journal
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import connect_redis
 from gateway.adapters.shipper import Shipper
+from gateway.serving.ports import UsageJournal
 
 CLIENTS = 40
 SEGMENT_BYTES = 200_000
@@ -25,7 +29,7 @@ def say(word: str, request_id: object) -> None:
     os.write(1, f"{word} {request_id}\n".encode())
 
 
-async def client(journal: Journal) -> None:
+async def client(journal: UsageJournal) -> None:
     """One request after the other."""
     while True:
         admission = an_admission()
@@ -36,15 +40,22 @@ async def client(journal: Journal) -> None:
         say("ended", admission.request_id)
 
 
-async def run(directory: Path, database_url: str | None) -> None:
+async def run(directory: Path, database_url: str | None = None, redis_url: str = "") -> None:
     """Until killed."""
     journal = await Journal.open(directory, segment_bytes=SEGMENT_BYTES)
-    if database_url is not None:
-        Shipper(async_engine(database_url), journal, interval_ms=5, batch_rows=100).start()
+    line: UsageJournal = journal
     async with asyncio.TaskGroup() as group:
+        if database_url is not None:
+            shipper = Shipper(async_engine(database_url), journal, interval_ms=5, batch_rows=100)
+            if redis_url:
+                store = connect_redis(redis_url, timeout_ms=1_000)
+                copied = Copying(store, journal, shipper, entries_max=100_000, progress=dict)
+                line = copied.journal
+                group.create_task(copied.run())
+            shipper.start()
         for _ in range(CLIENTS):
-            group.create_task(client(journal))
+            group.create_task(client(line))
 
 
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))
+    asyncio.run(run(Path(sys.argv[1]), *sys.argv[2:]))

@@ -1,14 +1,12 @@
 """Real processes killed with SIGKILL: what was acknowledged is there, once."""
 
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from journal_kills import Acknowledged, journaling
 from servers import TEMPLATE, fresh_database, make_template, running_stores
 from sqlalchemy import text
 
@@ -21,39 +19,6 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.shipper import Shipper
 
 pytestmark = pytest.mark.fault
-CHILD = Path(__file__).parents[1] / "journal_process.py"
-
-
-class Acknowledged:
-    """What journal processes said had returned."""
-
-    def __init__(self) -> None:
-        self.admitted: set[UUID] = set()
-        self.ended: set[UUID] = set()
-
-    def read(self, process: subprocess.Popen[bytes], lines: int) -> None:
-        """The next so many lines; 0 reads to the end of a process that was killed."""
-        assert process.stdout is not None
-        for number, line in enumerate(process.stdout, start=1):
-            if line.endswith(b"\n"):
-                word, request_id = line.decode().split()
-                getattr(self, word).add(UUID(request_id))
-            if number == lines:
-                return
-
-
-@contextmanager
-def journaling(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that journals into `directory`, killed at the latest when the block ends."""
-    command = [sys.executable, str(CHILD), str(directory), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def kill_after(directory: Path, acknowledged: Acknowledged, lines: int, *arguments: str) -> None:

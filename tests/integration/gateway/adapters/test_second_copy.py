@@ -19,7 +19,7 @@ from gateway.adapters.copied_journal import CopiedJournal
 from gateway.adapters.journal import Journal
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.second_copy import SecondCopy
-from gateway.adapters.second_copy_records import Copies, Copy
+from gateway.adapters.second_copy_records import Copies, Copy, encode_copy
 from gateway.adapters.second_copy_repair import CopyRepair
 from gateway.domain.lease import Admitted
 from gateway.errors import Overloaded
@@ -127,10 +127,27 @@ async def test_an_admission_never_replaces_an_end(tmp_path: Path, redis_url: str
     async with copied(tmp_path, redis_url) as system:
         await system.line.admitted(admission)
         await system.line.ended(record)
-        system.line.open[admission.request_id] = admission
-        system.copies.gaps += 1
-        await system.repair.copy_again()
-        assert await system.kept() == {record.request_id: record}
+        assert await system.copies.flush()
+        late: list[list[Admitted | UsageRecord]] = [[admission], [record, admission]]
+        for bodies in late:
+            for body in bodies:
+                system.copies.add(record.request_id, encode_copy(body))
+            assert await system.copies.flush()
+            assert await system.kept() == {record.request_id: record}
+
+
+async def test_what_returned_is_in_the_store(
+    tmp_path: Path, redis_url: str, proxy: PausableProxy
+) -> None:
+    """Also where the store answers later than the disk."""
+    proxy.delay_s = 0.01
+    store = connect_redis(redis_url, timeout_ms=TIMEOUT_MS)
+    async with copied(tmp_path, proxy.url) as system:
+        for _ in range(5):
+            admission = an_admission()
+            await system.line.admitted(admission)
+            assert admission.request_id in await Copies(store).names(system.journal.gateway_id)
+    await store.aclose()
 
 
 async def test_a_refused_admission_has_no_copy(tmp_path: Path, redis_url: str) -> None:
