@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import pytest
 import servers
+from pool_store import PoolStore
 from queue_http_system import (
     LONG,
     Answer,
     Clients,
-    PoolStore,
     at_rest,
     clients,
     new_key,

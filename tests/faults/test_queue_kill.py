@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 import servers
+from pool_store import PoolStore, Ticket
 from queue_http_system import (
     PROMPT,
     WAITS,
     Answer,
     Clients,
-    PoolStore,
-    Ticket,
     clients,
     new_tenant,
     one_more_gateway,

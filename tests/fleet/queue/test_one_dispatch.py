@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import servers
+from pool_store import PoolStore
 from queue_http_system import (
     LONG,
     Answer,
     Clients,
-    PoolStore,
     at_rest,
     clients,
     new_tenant,
