@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.domain.pools import model_of, pool_of_worker
 from gateway.serving.authenticate import is_trusted
 from gateway.serving.leases import Leases
 from gateway.serving.ports import Directory, Fleet, UsageJournal
@@ -56,8 +57,6 @@ class Watch:
 
     def condition(self) -> Condition:
         """The condition now."""
-        models = {model.id for model in self._directory.models()}
-        served = {view.worker.model for view in self._fleet.views() if view.healthy}
         unready = (
             ("draining", self.draining),
             ("journal", self._journal.failing),
@@ -79,9 +78,17 @@ class Watch:
             ("second_copy", self._copies_late()),
             ("dead_letters", self._dead_letters() > 0),
             ("partitions", self._partitions_late()),
-            ("workers", not models or not models <= served),
+            ("workers", self._is_unserved()),
         )
         return Condition(
             tuple(word for word, true in unready if true),
             tuple(word for word, true in degraded if true),
         )
+
+    def _is_unserved(self) -> bool:
+        """Whether a model has no healthy worker, or a class has none of those reserved for it."""
+        models = {model.id for model in self._directory.models()}
+        views = self._fleet.views()
+        pools = {pool_of_worker(view.worker) for view in views}
+        healthy = {pool_of_worker(view.worker) for view in views if view.healthy}
+        return not models or not models <= set(map(model_of, pools)) or not pools <= healthy

@@ -13,6 +13,7 @@ from memory_ports import (
 )
 from tenant_examples import a_worker
 
+from gateway.domain.tenant import RequestClass
 from gateway.serving.condition import WORDS, Watch
 from gateway.serving.leases import Leases
 from gateway.serving.store_watch import StoreState
@@ -101,6 +102,15 @@ def test_a_model_that_nobody_serves_is_named() -> None:
     parts = Parts()
     parts.directory.all_models.append(type(parts.directory.all_models[0])(
         id="lonely", context_tokens=1, max_output_tokens=1))  # fmt: skip
+    assert parts.words == ((), ("workers",))
+
+
+def test_a_class_whose_own_workers_are_ill_is_named() -> None:
+    """Its requests go to no other worker."""
+    parts = Parts()
+    parts.directory.all_workers.append(a_worker("b0", request_class=RequestClass.BATCH))
+    assert "workers" not in parts.words[1]
+    parts.fleet.unhealthy = {"b0"}
     assert parts.words == ((), ("workers",))
 
 
