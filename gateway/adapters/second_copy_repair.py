@@ -105,6 +105,7 @@ class CopyRepair:
         place, gaps = self._place(), self._copies.gaps
         if place is None:
             return
+        end = self._journal.durable.key.boot, self._journal.durable.seq
         with self._copies.repairing():
             for entry in self._open.values():
                 self._copies.add(entry.request_id, encode_copy(entry))
@@ -117,6 +118,8 @@ class CopyRepair:
                 backlog.accept(batch)
                 if not await self._copies.flush() or self._copies.is_full:
                     return
+                if backlog.place >= end:  # what is later was sent when it was written
+                    break
             if await self._copies.flush():
                 self._copies.repaired(gaps)
 

@@ -1,9 +1,10 @@
 """The second copy of what Postgres lacks, in a real store beside a real journal."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -68,7 +69,8 @@ async def copied(
     client = connect_redis(url, timeout_ms=TIMEOUT_MS)
     journal = await Journal.open(directory, storage=storage, segment_bytes=20_000)
     places: list[tuple[int, int] | None] = [(0, 0)]
-    copies, store = SecondCopy(client, journal.gateway_id, entries_max=entries_max), Copies(client)
+    reader = connect_redis(url, timeout_ms=5_000)
+    copies, store = SecondCopy(client, journal.gateway_id, entries_max=entries_max), Copies(reader)
     line = CopiedJournal(journal, copies)
     repair = CopyRepair(
         copies,
@@ -82,6 +84,7 @@ async def copied(
     await copies.flush()
     await journal.close()
     await client.aclose()
+    await reader.aclose()
 
 
 @pytest.fixture
@@ -190,27 +193,39 @@ async def test_a_store_that_hangs_holds_up_nobody(tmp_path: Path, proxy: Pausabl
         assert kept[running[1].request_id] == running[1]
 
 
-async def test_what_ends_while_it_is_copied_again_is_not_forgotten(
+class HeldDisk(FailingStorage):
+    """Syncs only while `may` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = threading.Event()
+        self.may.set()
+
+    def sync(self, descriptor: int) -> None:
+        assert self.may.wait(20)
+        super().sync(descriptor)
+
+
+async def test_an_end_that_was_durable_only_after_the_repair(
     tmp_path: Path, proxy: PausableProxy
 ) -> None:
-    """Requests go on while the store comes and goes: in the end each has its last word."""
-    async with copied(tmp_path, proxy.url) as system:
+    """The repair does not find it in the journal: it is copied when it is durable."""
+    disk = HeldDisk()
+    async with copied(tmp_path, proxy.url, storage=disk) as system:
+        admission = an_admission()
+        await system.line.admitted(admission)
+        proxy.hang()
+        assert not await system.copies.flush()
+        disk.may.clear()
+        ending = asyncio.create_task(system.line.ended(a_record(admission)))
+        await asyncio.sleep(0)
+        await proxy.heal()
         await system.repaired()
-        task = asyncio.create_task(system.repair.run())
-        records: list[UsageRecord] = []
-        for _ in range(4):
-            records += await serve(system.line, 30)
-            proxy.hang()
-            records += await serve(system.line, 30)
-            await eventually(lambda: system.copies.is_away)
-            await proxy.heal()
-            while system.copies.is_behind:
-                records += await serve(system.line, 5)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await system.repaired()
-        assert await system.kept() == {each.request_id: each for each in records}
+        assert await system.kept() == {admission.request_id: admission}
+        disk.may.set()
+        await ending
+        assert await system.copies.flush()
+        assert await system.kept() == {admission.request_id: a_record(admission)}
 
 
 async def test_a_store_that_came_back_empty_has_it_all_again(
