@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -226,6 +226,29 @@ async def test_an_end_that_was_durable_only_after_the_repair(
         await ending
         assert await system.copies.flush()
         assert await system.kept() == {admission.request_id: a_record(admission)}
+
+
+async def test_what_ends_while_it_is_copied_again_is_not_forgotten(
+    tmp_path: Path, proxy: PausableProxy
+) -> None:
+    """Requests go on while the store comes and goes: in the end each has its last word."""
+    async with copied(tmp_path, proxy.url, entries_max=1_000_000) as system:
+        await system.repaired()
+        task = asyncio.create_task(system.repair.run())
+        records: list[UsageRecord] = []
+        for _ in range(4):
+            records += await serve(system.line, 30)
+            proxy.hang()
+            records += await serve(system.line, 30)
+            await eventually(lambda: system.copies.is_away)
+            await proxy.heal()
+            while system.copies.is_behind:
+                records += await serve(system.line, 5)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await system.repaired()
+        assert await system.kept() == {each.request_id: each for each in records}
 
 
 async def test_a_store_that_came_back_empty_has_it_all_again(
