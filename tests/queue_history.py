@@ -8,9 +8,10 @@ from typing import Any
 
 from queue_examples import TTL_MS
 
+from gateway.domain.queue.bypass import Bypass
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.lines import Line
-from gateway.domain.queue.order import Bypass, Choice
+from gateway.domain.queue.order import Choice
 from gateway.domain.queue.pool import Pool
 from gateway.domain.queue.tickets import Answer, Band, Granted, PlaceState, Ticket
 

@@ -5,6 +5,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from gateway.domain.queue import (
+    bypass,
     capacity,
     fairness,
     lines,
@@ -38,8 +39,8 @@ _MORE = {
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
 _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
 """Of interactive, then of batch."""
-_POOL_NAMES = ("BYPASS_ID", "BYPASS_WORKER")
-"""Behind the numbers, as many places apart for each band as those are."""
+_POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS")
+"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (
@@ -69,7 +70,7 @@ CONSTANTS = {
     **{f"S_{state.name}": int(state) for state in PlaceState},
     "OF_BAND_P": len(_POOL_BAND),
     "OF_BAND_T": len(_TENANT_BAND),
-    **{f"P_{name}": at for at, name in enumerate(_POOL_NAMES, _POOL_FIELDS + 1)},
+    **{f"P_{name}": at for at, name in enumerate(_POOL_BEHIND, _POOL_FIELDS + 1)},
     "POOL_FIELDS": _POOL_FIELDS,
     "POOL_FORMAT": _doubles(_POOL_FIELDS),
     "ROOM_FIELDS": len(_ROOM),
@@ -83,7 +84,8 @@ CONSTANTS = {
     "CREDIT": order.CREDIT,
     "FORGOTTEN_MS": capacity.FORGOTTEN_MS,
     "GRANTED_AT_ONCE": pool_state.GRANTED_AT_ONCE,
-    "KEPT_MS": order.KEPT_MS,
+    "IDLED_AT_MOST": bypass.IDLED_AT_MOST,
+    "KEPT_MS": bypass.KEPT_MS,
     "STORED_AGAIN_MS": STORED_AGAIN_MS,
     "STORED_MS": STORED_MS,
     "LOOKED_AT": order.LOOKED_AT,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from queue_examples import TTL_MS, batch, enter, pool, ticket, worker
 
-from gateway.domain.queue.order import KEPT_MS
+from gateway.domain.queue.bypass import KEPT_MS
 from gateway.domain.queue.tickets import Band, Ticket
 
 NEEDS = st.lists(st.sampled_from([1, 2, 5, 10, 30]), min_size=15, max_size=40)

@@ -48,7 +48,7 @@ else
   now = tonumber(ARGV[1])
 end
 
-local rooms, is_renamed = {}, false
+local rooms, is_renamed, behind = {}, false, nil
 local kept = call('HMGET', TICKETS, AT, NAMES)
 local pool, names
 if kept[1] then
@@ -58,6 +58,7 @@ if kept[1] then
     rooms[at - 4] = {names[at], sunpack(ROOM_FORMAT, kept[1], position)}
     position = rooms[at - 4][ROOM_FIELDS + 1]
   end
+  behind = position
   now = now + pool[P_SHIFT]
   if now < pool[P_LAST] then
     pool[P_SHIFT] = pool[P_SHIFT] + pool[P_LAST] - now
@@ -80,6 +81,13 @@ else
 end
 pool[P_BYPASS_ID], pool[P_BYPASS_WORKER] = names[1], names[2]
 pool[P_BYPASS_ID + OF_BAND_P], pool[P_BYPASS_WORKER + OF_BAND_P] = names[3], names[4]
+-- What came with a later release stands behind the workers: a gateway of the one before drops it.
+pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
+  pool[P_BYPASS_REST + OF_BAND_P], pool[P_BYPASS_RESTS + OF_BAND_P] = 0, 0, 0, 0
+if kept[1] and #kept[1] >= behind + 31 then
+  pool[P_BYPASS_REST], pool[P_BYPASS_RESTS], pool[P_BYPASS_REST + OF_BAND_P],
+    pool[P_BYPASS_RESTS + OF_BAND_P] = sunpack('<dddd', kept[1], behind)
+end
 local unfinished = 0
 
 -- One TENANT for each that this step touches, written at its end.
@@ -117,8 +125,10 @@ local function done(reply)
   for at, room in ipairs(rooms) do
     parts[at + 1] = spack(ROOM_FORMAT, unpack(room, 2, ROOM_FIELDS))
   end
-  call('HSET', TICKETS, AT, table.concat(parts))
   local b = OF_BAND_P
+  parts[#parts + 1] = spack('<dddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
+    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b])
+  call('HSET', TICKETS, AT, table.concat(parts))
   if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
     or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then
     names = {

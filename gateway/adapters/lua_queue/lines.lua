@@ -95,7 +95,12 @@ end
 
 -- Nobody is overtaken in this band.
 local function clear_bypass(b)
-  pool[P_BYPASS_ID + b], pool[P_BYPASS_TOKENS + b] = '', 0
+  if pool[P_BYPASS_WORKER + b] ~= '' then
+    local kept_ms = math.min(now - pool[P_BYPASS_KEPT + b], KEPT_MS)
+    pool[P_BYPASS_RESTS + b] = math.max(pool[P_BYPASS_RESTS + b],
+      now + floor(kept_ms * pool[P_BYPASS_REST + b] / 1000))
+  end
+  pool[P_BYPASS_ID + b], pool[P_BYPASS_TOKENS + b], pool[P_BYPASS_REST + b] = '', 0, 0
   pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = '', 0
 end
 

@@ -27,6 +27,20 @@ local function widest(most)
   return sequences, tokens
 end
 
+-- The worker that would be kept, and how many are well.
+local function emptiest()
+  local found, well = nil, 0
+  for _, room in ipairs(rooms) do
+    if room[R_WELL_UNTIL] > now then
+      well = well + 1
+      if not found or room[R_TOKENS] < found[R_TOKENS] then
+        found = room
+      end
+    end
+  end
+  return found, well
+end
+
 -- The least full worker that takes it, but for one that is kept for another; for batch also none on
 -- which room is being made for interactive requests that wait.
 local function worker_for(id, sequences, need, most, as_batch, is_contested)
@@ -47,9 +61,22 @@ local function worker_for(id, sequences, need, most, as_batch, is_contested)
   return best
 end
 
+-- For how long no worker is kept after this one was kept for the request, 1/1000 of that time.
+local function rest_permille(room, well, band, sequences, need)
+  local most = room[band == 1 and R_BATCH_MAX or R_SEQUENCES_MAX]
+  local width = math.min(1000, math.max(floor(sequences * 1000 / math.max(1, most)),
+    floor(need * 1000 / math.max(1, room[R_TOKENS_MAX]))))
+  return math.max(0, floor(IDLED_AT_MOST * width / well) - 1000)
+end
+
+local function is_narrow(look, sequences, need)
+  return look.emptiest
+    and rest_permille(look.emptiest, look.well, look.band, sequences, need) == 0
+end
+
 -- Looks at the member of one that waits; its id begins at `from`. `look` is what is known of its
--- band: the found `id` and `room`, else the `first` that has no room, and whether the one was `seen`
--- that others are granted past.
+-- band: the found `id` and `room`, else the `first` that has no room, whether the one was `seen`
+-- that others are granted past, and, while no worker is kept for wide ones, the first `narrow` one.
 local function has_room(look, member, from)
   local sequences, need = tonumber(sub(member, -18, -13)), tonumber(sub(member, -12))
   local id = sub(member, from, -21)
@@ -57,11 +84,12 @@ local function has_room(look, member, from)
   if sequences <= look.sequences and need <= look.tokens then
     local room = worker_for(id, sequences, need, look.most, look.as_batch, look.is_contested)
     if room then
-      look.id, look.room = id, room
+      look.id, look.room, look.is_narrow = id, room, is_narrow(look, sequences, need)
       return true
     end
   end
   look.first = look.first or id
+  look.narrow = look.narrow or is_narrow(look, sequences, need) and id
   look.seen = look.seen or id == look.overtaken
   return false
 end
@@ -107,52 +135,71 @@ local function look_at_batch(look)
   end
 end
 
+local function is_resting(b)
+  return pool[P_BYPASS_WORKER + b] == '' and now < pool[P_BYPASS_RESTS + b]
+end
+
 local function new_look(band, most, as_batch, is_contested)
   local sequences, tokens = widest(most)
-  return {
-    count = 0, most = most, as_batch = as_batch, is_contested = is_contested,
+  local look = {
+    count = 0, most = most, as_batch = as_batch, is_contested = is_contested, band = band,
     sequences = sequences, tokens = tokens, overtaken = pool[P_BYPASS_ID + OF_BAND_P * band],
   }
+  -- Where a worker is kept the rest may begin with this grant.
+  if is_resting(OF_BAND_P * band) or pool[P_BYPASS_WORKER + OF_BAND_P * band] ~= '' then
+    look.emptiest, look.well = emptiest()
+  end
+  return look
 end
 
--- `by` is granted past those of a band that were looked at.
-local function pass(b, look, by)
-  local id = pool[P_BYPASS_ID + b]
-  if id == '' then
-    id = look.first
-  elseif not look.seen then
-    id = nil
-  end
-  if not id then
+-- `by` is granted past those of a band that were looked at (domain/queue/bypass.Bypass.passed).
+local function pass(band, look, by)
+  if not look.first then
     return
   end
-  local first = load_ticket(id)
+  local b = OF_BAND_P * band
+  local id, kept, well = pool[P_BYPASS_ID + b], emptiest()
+  local first, rest
+  local function consider(one)
+    id, first = one, load_ticket(one)
+    rest = rest_permille(kept, well, band, first[K_SEQUENCES], first[K_NEED])
+  end
+  local is_held, rests = id ~= '', is_resting(b)
+  local is_wide = pool[P_BYPASS_REST + b] > 0
+  if is_held and look.seen then
+    consider(id)
+    is_wide = rest > 0
+  end
+  if rests and look.narrow and (is_wide or not is_held) then
+    pool[P_BYPASS_TOKENS + b] = 0
+    consider(look.narrow)
+  elseif not is_held and look.first then
+    consider(look.first)
+  end
+  if not first then
+    return
+  end
   pool[P_BYPASS_ID + b] = id
   pool[P_BYPASS_TOKENS + b] = pool[P_BYPASS_TOKENS + b] + by[K_COST]
-  if pool[P_BYPASS_WORKER + b] == '' and
-    (order_band(by) > order_band(first) or pool[P_BYPASS_TOKENS + b] >= first[K_COST]) then
-    local emptiest
-    for _, room in ipairs(rooms) do
-      if room[R_WELL_UNTIL] > now and (not emptiest or room[R_TOKENS] < emptiest[R_TOKENS]) then
-        emptiest = room
-      end
-    end
-    pool[P_BYPASS_WORKER + b] = emptiest and emptiest[R_ID] or ''
-    pool[P_BYPASS_KEPT + b] = emptiest and now or 0
+  if pool[P_BYPASS_WORKER + b] ~= '' then
+    return
+  end
+  pool[P_BYPASS_REST + b] = rest
+  if (order_band(by) > order_band(first) or pool[P_BYPASS_TOKENS + b] >= first[K_COST])
+    and not (rests and rest > 0) then
+    pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = kept[R_ID], now
   end
 end
 
--- A worker that is not well is kept for nobody; one that is kept for batch, not for ever.
+-- A worker that is not well is kept for nobody, and none for ever.
 local function let_go()
   for b = 0, OF_BAND_P, OF_BAND_P do
     local worker = pool[P_BYPASS_WORKER + b]
     if worker ~= '' and not is_well(worker) then
-      pool[P_BYPASS_WORKER + b] = ''
+      pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = '', 0
+    elseif worker ~= '' and pool[P_BYPASS_KEPT + b] + KEPT_MS <= now then
+      clear_bypass(b)
     end
-  end
-  local b = OF_BAND_P
-  if pool[P_BYPASS_WORKER + b] ~= '' and pool[P_BYPASS_KEPT + b] + KEPT_MS <= now then
-    clear_bypass(b)
   end
 end
 
@@ -190,11 +237,14 @@ local function choose()
   left_order(found.id)
   if takes_turn then
     -- Whose turn it took is overtaken: it waits for no second one.
-    first = { first = first.id, seen = first.id == first.overtaken }
+    first = {
+      first = first.id, seen = first.id == first.overtaken,
+      narrow = first.is_narrow and first.id,
+    }
   end
   pass(0, first, ticket)
   if found == second then
-    pass(OF_BAND_P, second, ticket)
+    pass(1, second, ticket)
   end
   return ticket, found.room[R_ID], takes_turn and 1 or 0
 end

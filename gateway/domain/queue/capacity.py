@@ -58,6 +58,18 @@ class WorkerRoom:
         self.running -= ticket.sequences
         self.tokens -= ticket.need_tokens
 
+    def width_permille(self, ticket: Ticket, *, as_batch: bool) -> int:
+        """The part of it that the request needs, in 1/1,000 of the ceiling that it needs more of;
+        at most all."""
+        most = self.batch_max if as_batch else self.sequences_max
+        return min(
+            1_000,
+            max(
+                ticket.sequences * 1_000 // max(1, most),
+                ticket.need_tokens * 1_000 // max(1, self.tokens_max),
+            ),
+        )
+
     @property
     def fill(self) -> int:
         """How full it is, in 1/1,000,000 of the fuller ceiling."""

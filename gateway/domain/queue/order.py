@@ -1,9 +1,10 @@
 """Which request is granted next, on which worker, and what is taken back for it (INV-8, INV-10)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
+from gateway.domain.queue.bypass import KEPT_MS, Bypass
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.lines import Line
 from gateway.domain.queue.tickets import TAKEN_BACK_MAX, Band, Place, PlaceState, Ticket
@@ -12,45 +13,8 @@ CREDIT = 1_000
 """Of the floor: one dispatch of batch."""
 LOOKED_AT = 128
 """Tickets of a band for which room is looked for; whoever is behind them waits."""
-KEPT_MS = 30_000
-"""A worker is kept so long for a batch request, at most: interactive may fill it all the while."""
 TAKEN_BACK_FOR = 8
 """At most so many waiting interactive requests are looked at when batch is taken back."""
-
-
-@dataclass
-class Bypass:
-    """Of one band: the first that no worker has room for, while others are granted past it. Once it
-    was overtaken by lower band, or by its own band for as much as it costs itself, a worker is kept
-    for it, so that it is not overtaken for ever. Nobody else's turn comes before it is granted or
-    gone."""
-
-    ticket_id: str = ""
-    tokens: int = 0
-    """Weighted, that were granted past it."""
-    worker: str = ""
-    kept_ms: int = 0
-    """When the worker began to be kept."""
-
-    def clear(self) -> None:
-        """Nobody is overtaken."""
-        self.ticket_id, self.tokens, self.worker, self.kept_ms = "", 0, "", 0
-
-    def passed(
-        self, skipped: Sequence[Ticket], by: Ticket, rooms: Iterable[WorkerRoom], now_ms: int
-    ) -> None:
-        """`by` is granted past these, who have no room. `rooms` are the workers that are well."""
-        first = next((each for each in skipped if each.id == self.ticket_id), None)
-        if first is None and not self.ticket_id and skipped:
-            first = skipped[0]
-            self.ticket_id = first.id
-        if first is None:
-            return
-        self.tokens += by.cost
-        is_enough = by.order_band > first.order_band or self.tokens >= first.cost
-        if is_enough and not self.worker:
-            emptiest = min(rooms, key=lambda room: (room.tokens, room.id), default=None)
-            self.worker, self.kept_ms = ("", 0) if emptiest is None else (emptiest.id, now_ms)
 
 
 @dataclass(frozen=True)
@@ -71,11 +35,11 @@ class Order:
         self.credit = 0
         self.bypass = {band: Bypass() for band in Band}
 
-    def left(self, ticket_id: str) -> None:
+    def left(self, ticket_id: str, now_ms: int) -> None:
         """It waits no more."""
         for bypass in self.bypass.values():
             if bypass.ticket_id == ticket_id:
-                bypass.clear()
+                bypass.clear(now_ms)
 
     def choose(
         self, interactive: Line, batch: Line, rooms: Mapping[str, WorkerRoom], now_ms: int
@@ -116,13 +80,12 @@ class Order:
         return None
 
     def _let_go(self, rooms: Mapping[str, WorkerRoom], now_ms: int) -> None:
-        """A worker that is not well is kept for nobody; and one that interactive fills again and
-        again is not kept for batch for ever."""
-        for band, bypass in self.bypass.items():
+        """A worker that is not well is kept for nobody, and none for ever."""
+        for bypass in self.bypass.values():
             if bypass.worker and not _is_well(rooms.get(bypass.worker), now_ms):
-                bypass.worker = ""
-            if band is Band.BATCH and bypass.worker and bypass.kept_ms + KEPT_MS <= now_ms:
-                bypass.clear()
+                bypass.lose()
+            if bypass.worker and bypass.kept_ms + KEPT_MS <= now_ms:
+                bypass.clear(now_ms)
 
     def _passed(
         self,
@@ -132,7 +95,7 @@ class Order:
         now_ms: int,
     ) -> None:
         """Whoever waits in a band is overtaken by its own and by a lower one."""
-        self.left(ticket.id)
+        self.left(ticket.id, now_ms)
         well = [room for room in rooms.values() if _is_well(room, now_ms)]
         for band, bypass in self.bypass.items():
             if band <= ticket.order_band:

@@ -46,6 +46,8 @@ class PoolState:
     rooms: dict[str, WorkerRoom] = field(default_factory=dict)
     speed: Speed = field(default_factory=Speed)
     messages: list[Message] = field(default_factory=list)
+    now_ms: int = 0
+    """Of the step that is made, or was made last."""
     is_unfinished: bool = False
     """The last step left some of its work to the next: whoever made it calls `tick`."""
 
@@ -69,7 +71,7 @@ class PoolState:
         waits = self.waiting.pop(ticket_id)
         if not waits.is_parked:
             self.lines[waits.ticket.order_band].remove(waits.ticket)
-        self.order.left(ticket_id)
+        self.order.left(ticket_id, self.now_ms)
 
     def _become(self, place: Place, state: PlaceState) -> None:
         room = self._room(place.worker)
@@ -86,6 +88,7 @@ class PoolState:
     def _reap(self, now_ms: int) -> None:
         """What nobody renewed, and who has waited until the deadline. What ran is charged as it was
         expected; what was never taken up, or was asked back, is not."""
+        self.now_ms = now_ms
         due = [(place.lapses_ms, name) for name, place in self.places.items()]
         due += [(waits.due_ms, name) for name, waits in self.waiting.items()]
         lapsed = sorted(each for each in due if each[0] <= now_ms)

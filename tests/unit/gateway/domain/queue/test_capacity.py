@@ -46,3 +46,15 @@ def test_fill_is_the_fuller_of_the_two() -> None:
     assert room.fill == 950_000
     room.remove(ticket("x", sequences=3, need_tokens=38))
     assert (room.running, room.tokens, room.fill) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "need", "as_batch", "width"),
+    [(1, 4, False, 250), (1, 20, False, 500), (1, 4, True, 333), (9, 4, False, 1_000)],
+)
+def test_the_width_of_a_request_is_the_larger_part_that_it_needs(
+    sequences: int, need: int, as_batch: bool, width: int
+) -> None:
+    """In thousandths of a worker, at most all of it, whatever runs there."""
+    asked = ticket("t", sequences=sequences, need_tokens=need)
+    assert filled().width_permille(asked, as_batch=as_batch) == width
