@@ -82,6 +82,9 @@ class LimitReached(WeirError):
 
     status, code = 429, "rate_limit_exceeded"
 
+    of_key = False
+    """Whether it is a limit of the API key alone: what others of its tenant do is nothing to it."""
+
     def __init__(self, message: str, *, kind: str, retry_after_ms: int) -> None:
         super().__init__(message, retry_after_ms=retry_after_ms)
         self.type = kind

@@ -179,9 +179,9 @@ class MemoryPoolQueue:
             lambda queue, now_ms: queue.park(ticket_id, max_queued=max_queued, now_ms=now_ms),
         )
 
-    async def unpark(self, pool: str, tenant: str) -> None:
+    async def unpark(self, pool: str, tenant: str, lot: str) -> None:
         await self._step(
-            "unpark", pool, tenant, lambda queue, now_ms: queue.unpark(tenant, now_ms=now_ms)
+            "unpark", pool, tenant, lambda queue, now_ms: queue.unpark(tenant, lot, now_ms=now_ms)
         )
 
     async def move(self, pool: str, ticket_id: str, worker: str) -> bool:
@@ -262,6 +262,7 @@ class MemoryPoolQueue:
             deadline_ms=now_ms + wish.wait_ms,
             promote_ms=now_ms + wish.promote_after_ms,
             taken_back=wish.taken_back,
+            lot=wish.lot,
         )
 
 

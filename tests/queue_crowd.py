@@ -4,6 +4,7 @@ and a real store are compared at every step."""
 
 import itertools
 import random
+from copy import deepcopy
 from typing import Any
 
 from queue_parity import GATEWAYS, TTL_MS, WORKERS, QueueParity
@@ -111,6 +112,37 @@ def run_parked(machine: QueueParity) -> None:
     machine.both_show_the_same()
     assert ({*machine.pool.waiting}, {*machine.pool.places}) == ({"00001"}, {"00003"})
     machine.teardown()
+
+
+def run_told_to_look(machine: QueueParity) -> None:
+    """What ends is told to the first of its lot and to the first of its tenant, at other gateways;
+    a lot that has room lets its own first wait, and no other."""
+    one, other = GATEWAYS
+    machine.begin(0, _rooms(9, 2**40)[:1])
+    parked = [(1, "k1", other), (2, "k2", one), (3, "k2", other), (4, "k1", one)]
+    for number, lot, gateway in parked:
+        machine.enter_one(gateway, _wish(number, "a", lot=lot, wait_ms=600_000 + number), 9)
+        machine.step_with("park", f"{number:05d}")
+    looks = []
+    for number, (lot, gateway) in enumerate(itertools.product(("k1", "k2", "k3"), GATEWAYS), 5):
+        machine.enter_one(gateway, _wish(number, "a", lot=lot), 9)
+        looks.append(_looks_after(machine, f"{number:05d}"))
+    machine.both_show_the_same()
+    machine.pool.unpark("a", "k2", now_ms=machine.clock.now())
+    machine.both(other, lambda q: q.unpark(machine.name, "a", "k2"), None)
+    machine.both_show_the_same()
+    # Of k1 the first is at the other gateway; of k2 at this one, and the tenant's at the other.
+    assert looks == [["00001"], [], ["00001"], ["00002"], ["00001"], []]
+    assert set(machine.pool.places) == {"00002"}
+    machine.teardown()
+
+
+def _looks_after(machine: QueueParity, ticket_id: str) -> list[str]:
+    """Who is told to look at limits when this one has ended."""
+    ended = deepcopy(machine.pool)
+    ended.leave(ticket_id, actual_cost=5, now_ms=machine.clock.now())
+    machine.leave_one(ticket_id, 5, 0)
+    return [sent.ticket_id for sent in ended.messages if sent.is_look]
 
 
 def run_crowded(machine: QueueParity, chance: random.Random, *, rounds: int) -> None:

@@ -32,6 +32,7 @@ START_MS = 1_800_000_000_000
 TTL_MS = 10_000
 GATEWAYS = ("gw-a", "gw {b}:*")
 TENANTS = ("ten_1", "ten_10", "t e\r\nn", "{ü}:weir", "\x01\u6f22")
+LOTS = ("", "key_1", "key_10", "\x01ü")
 WORKERS = ("w1", "w10", "http://[::1]:80/ö")
 Reply = TypeVar("Reply")
 _RUN = uuid4().hex
@@ -48,6 +49,7 @@ WISH: dict[str, st.SearchStrategy[Any]] = {
     "promote_after_ms": st.sampled_from([0, 3_000, 30_000, 300_000]),
     "waited_ms": st.sampled_from([0, 0, 700]),
     "taken_back": st.sampled_from([0, 0, 0, 2, 3]),
+    "lot": st.sampled_from(LOTS),
 }
 WISHES = st.lists(st.fixed_dictionaries(WISH), min_size=1, max_size=5)
 ROOM = st.fixed_dictionaries(
@@ -216,10 +218,15 @@ class QueueParity(RuleBasedStateMachine):
         self.pool.leave(ticket_id, actual_cost=cost, now_ms=self.clock.now())
         self.both(gateway, lambda q: q.leave(self.name, ticket_id, actual_cost=cost), None)
 
-    @rule(tenant=st.sampled_from(TENANTS), gateway=GATEWAY)
-    def unpark(self, tenant: str, gateway: str) -> None:
-        self.pool.unpark(tenant, now_ms=self.clock.now())
-        self.both(gateway, lambda q: q.unpark(self.name, tenant), None)
+    @precondition(lambda self: self.wishes)
+    @rule(pick=PICK, gateway=GATEWAY, other=st.sampled_from([*LOTS, None, None, None]))
+    def unpark(self, pick: int, gateway: str, other: str | None) -> None:
+        """Of a lot that is parked, where there is one."""
+        parked = sorted(each.ticket.id for each in self.pool.waiting.values() if each.is_parked)
+        wish = self.wishes[parked[pick % len(parked)]][0] if parked else self.picked(pick)[0]
+        tenant, lot = wish.tenant, wish.lot if other is None else other
+        self.pool.unpark(tenant, lot, now_ms=self.clock.now())
+        self.both(gateway, lambda q: q.unpark(self.name, tenant, lot), None)
 
     @precondition(lambda self: self.wishes)
     @rule(pick=PICK, worker=st.sampled_from([*WORKERS, "unheard of"]))

@@ -57,6 +57,7 @@ def specified_ticket(wish: Wish, gateway: str, now_ms: int) -> Ticket:
         deadline_ms=now_ms + wish.wait_ms,
         promote_ms=now_ms + wish.promote_after_ms,
         taken_back=wish.taken_back,
+        lot=wish.lot,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from memory_pool_queue import MemoryStore
 
@@ -108,10 +108,11 @@ class WaitingRoom:
 
 
 class Slots:
-    """A tenant's limit of sequences, over all gateways."""
+    """A limit of sequences, over all gateways: a tenant's, or `of_key` one of its keys'."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, of_key: bool = False) -> None:
         self.limit = limit
+        self.of_key = of_key
         self.used = 0
         self.most = 0
         self.asks = 0
@@ -135,7 +136,9 @@ class Slots:
         return "a lease"
 
     def _refused(self) -> LimitReached:
-        return LimitReached(f"the limit is {self.limit}", kind="sequences", retry_after_ms=1_000)
+        error = LimitReached(f"the limit is {self.limit}", kind="sequences", retry_after_ms=1_000)
+        error.of_key = self.of_key
+        return error
 
 
 async def _nothing() -> None:
@@ -148,12 +151,18 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-class ParkingTenant:
-    """A tenant with a limit, and what its requests do."""
+class Room(Protocol):
+    """Where requests ask: a `WaitingRoom`, or a gateway of its own."""
 
-    def __init__(self, room: WaitingRoom, limit: int, **asks: int | str) -> None:
+    places: Places
+
+
+class ParkingTenant:
+    """A tenant, or one of its keys, with a limit, and what its requests do."""
+
+    def __init__(self, room: Room, limit: int | Slots, **asks: int | str) -> None:
         self.room = room
-        self.slots = Slots(limit)
+        self.slots = limit if isinstance(limit, Slots) else Slots(limit)
         self.asks = asks
 
     async def ask(self, request_id: str, **changes: int | str) -> HeldPlace:
@@ -165,5 +174,6 @@ class ParkingTenant:
     async def settle(self, place: HeldPlace) -> None:
         """As the straight line: the lease first, then the place."""
         self.slots.used -= 1
-        self.room.places.settled("acme")
+        ended = place.entry.asked
+        self.room.places.settled(ended.tenant, ended.key)
         await place.end(150)

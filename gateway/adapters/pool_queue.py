@@ -43,7 +43,7 @@ class RedisPoolQueue:
         floor_permille: int = FLOOR_PERMILLE,
         clock_ms: Callable[[], int] | None = None,
     ) -> None:
-        self._gateway = records.name(gateway)
+        self._gateway = records.gateway_name(gateway)
         self._ttl_ms = ttl_ms
         self._timeout_s = timeout_ms / 1000
         self._floor_permille = floor_permille
@@ -91,9 +91,9 @@ class RedisPoolQueue:
         waiting."""
         return self._answer(await self._run("again", pool, [ticket_id, 1, max_queued]))
 
-    async def unpark(self, pool: str, tenant: str) -> None:
-        """The earliest of the tenant's parked requests waits for a place again."""
-        await self._run("unpark", pool, [tenant])
+    async def unpark(self, pool: str, tenant: str, lot: str) -> None:
+        """The earliest parked request of a lot waits for a place again."""
+        await self._run("unpark", pool, [tenant, lot])
 
     async def move(self, pool: str, ticket_id: str, worker: str) -> bool:
         """The request is tried on another worker; False where it holds no place."""

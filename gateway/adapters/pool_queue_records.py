@@ -30,6 +30,7 @@ _SEQUENCES_MAX, _NEED_MAX = 10**6 - 1, 10**12 - 1
 _NOBODY = b"\xff"
 _FIRST = Struct("<d")
 _GRANTED, _QUEUED = 0, 1
+_GRANT, _LOOK = 1, 2
 _PLAIN: dict[int, Callable[..., Answer]] = {
     2: QueueFull,
     3: TooLong,
@@ -51,14 +52,27 @@ def wish_arguments(wish: Wish, gateway: str) -> tuple[Argument, ...]:
     return (
         name(wish.id), name(wish.tenant), gateway, int(wish.band), wish.sequences,
         wish.need_tokens, wish.cost, wish.weight, wish.wait_ms, wish.promote_after_ms,
-        wish.waited_ms, wish.taken_back,
+        wish.waited_ms, wish.taken_back, _without_nul(wish.lot),
     )  # fmt: skip
 
 
 def name(given: str) -> str:
     """A name that the store's orders can hold. Raises ValueError."""
-    if not given or "\0" in given:
-        raise ValueError("an empty name, or one with a NUL in it")
+    if not given:
+        raise ValueError("an empty name")
+    return _without_nul(given)
+
+
+def gateway_name(given: str) -> str:
+    """A name that stands before a lot's. Raises ValueError."""
+    if "\1" in given:
+        raise ValueError("a gateway's name with a character 1 in it")
+    return name(given)
+
+
+def _without_nul(given: str) -> str:
+    if "\0" in given:
+        raise ValueError("a name with a NUL in it")
     return given
 
 
@@ -104,8 +118,8 @@ def pool_use(reply: Sequence[object]) -> PoolUse:
 
 def message(gateway: str, payload: bytes) -> Message:
     """What was published. Raises ValueError, msgspec's own included, where it is none of ours."""
-    ticket_id, worker, is_grant = msgspec.msgpack.decode(payload, type=tuple[str, str, int])
-    return Message(gateway, ticket_id, worker, is_grant=bool(is_grant))
+    ticket_id, worker, what = msgspec.msgpack.decode(payload, type=tuple[str, str, int])
+    return Message(gateway, ticket_id, worker, is_grant=what == _GRANT, is_look=what == _LOOK)
 
 
 def _known(wait_ms: int) -> int | None:

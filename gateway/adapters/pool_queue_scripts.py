@@ -20,6 +20,7 @@ from gateway.domain.queue.tickets import PlaceState
 KEYS = (
     *("tickets", "due", "takeable", "tenants", "parked", "promote"),
     *(f"{name}:{band}" for name in ("order", "turns", "idle", "since") for band in "01"),
+    "lots",
 )
 STORED_MS = 7_200_000
 STORED_AGAIN_MS = 1_800_000
@@ -47,7 +48,7 @@ _TICKET = (
     *("STATE", "BAND", "SEQUENCES", "NEED", "COST", "WEIGHT", "ENTERED", "DEADLINE", "PROMOTE"),
     *("TAKEN_BACK", "GRANTED", "IS_FLOOR"),
 )
-_TICKET_NAMES = ("TENANT", "GATEWAY", "WORKER", "ID")
+_TICKET_NAMES = ("TENANT", "GATEWAY", "WORKER", "ID", "LOT")
 _ROOM = (
     *("ID", "SEQUENCES_MAX", "BATCH_MAX", "TOKENS_MAX", "WELL_UNTIL", "RUNNING", "TOKENS"),
     *("BACK", "BACK_SEQUENCES", "BACK_TOKENS", "MAY_SEQUENCES", "MAY_TOKENS"),

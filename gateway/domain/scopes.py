@@ -19,6 +19,11 @@ class ScopeLimits:
     """What a month may cost, in pico-units of the tenant's currency."""
 
     @property
+    def is_of_key(self) -> bool:
+        """Whether it is one API key's, of a model or not."""
+        return self.scope.startswith("key:")
+
+    @property
     def shown(self) -> str:
         """The scope in a sentence; a model's id may itself have slashes and colons."""
         key, found, model = self.scope.partition("model:")

@@ -126,7 +126,7 @@ class Closing:
 
     async def _leave(self, running: Running, record: UsageRecord) -> None:
         """The place is free for the next, and the tenant's share is charged what it really took."""
-        self._places.settled(record.tenant_id)
+        self._places.settled(record.tenant_id, record.api_key_id)
         place = running.held.place
         if place is None:
             return

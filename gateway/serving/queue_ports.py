@@ -26,6 +26,8 @@ class Wish:
     promote_after_ms: int
     waited_ms: int = 0
     taken_back: int = 0
+    lot: str = ""
+    """The tenant's of one lot have the same limits."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class PoolQueue(Protocol):
 
     async def park(self, pool: str, ticket_id: str, *, max_queued: int) -> Answer: ...
 
-    async def unpark(self, pool: str, tenant: str) -> None: ...
+    async def unpark(self, pool: str, tenant: str, lot: str) -> None: ...
 
     async def move(self, pool: str, ticket_id: str, worker: str) -> bool: ...
 

@@ -39,6 +39,7 @@ def refusal(
             kind=refused.kind.value,
             retry_after_ms=refused.retry_after_ms,
         )
+        error.of_key = refused.limits.is_of_key
     error.headers = tuple(limit_headers(refused.uses, month))
     error.rests_on_tokens = rests_on_tokens
     return error

@@ -14,6 +14,7 @@ from queue_crowd import (
     run_not_lifted,
     run_parked,
     run_promoted,
+    run_told_to_look,
 )
 from queue_parity import QueueParity, parity_with, run_parity
 from queue_specified import OneServersEar
@@ -57,11 +58,12 @@ def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -
 
 
 @pytest.mark.parametrize(
-    "run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker, run_parked]
+    "run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker, run_parked, run_told_to_look]
 )
 def test_lua_has_the_rules_that_show_seldom(
     machine: type[QueueParity], run: Callable[[QueueParity], None]
 ) -> None:
     """Nobody is lifted whose place was taken back; what lapsed was served; the promoted stay;
-    nobody is taken in where no worker is well, nor parked where too many wait."""
+    nobody is taken in where no worker is well, nor parked where too many wait; who is parked hears
+    of what ends elsewhere."""
     run(machine())

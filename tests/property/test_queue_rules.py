@@ -17,6 +17,7 @@ from gateway.domain.queue.tickets import Band, Parked, QueueFull, Ticket
 
 PICK = st.integers(0, 1 << 16)
 WEIGHTS = {"a": 1, "b": 1, "c": 2, "d": 4}
+LOTS = ("k1", "k2")
 CEILING = st.integers(1, 6)
 
 
@@ -44,6 +45,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(
         tenant=st.sampled_from(sorted(WEIGHTS)),
+        lot=st.sampled_from(LOTS),
         band=st.sampled_from(Band),
         sequences=st.sampled_from([1, 1, 1, 2, 3]),
         need=st.sampled_from([1, 5, 20, 60, 120]),
@@ -56,6 +58,7 @@ class AnyHistory(RuleBasedStateMachine):
         self,
         *,
         tenant: str,
+        lot: str,
         band: Band,
         sequences: int,
         need: int,
@@ -70,6 +73,7 @@ class AnyHistory(RuleBasedStateMachine):
         asked = ticket(
             f"{self.entered:03}",
             tenant,
+            lot=lot,
             band=band,
             sequences=sequences,
             need_tokens=need,
@@ -136,10 +140,20 @@ class AnyHistory(RuleBasedStateMachine):
             waiting = self.history.pool.waiting.values()
             assert sum(each.ticket.tenant == tenant for each in waiting) <= max_queued
 
-    @rule(tenant=st.sampled_from(sorted(WEIGHTS)))
-    def unpark(self, tenant: str) -> None:
-        """The tenant may have room again."""
-        self.history.step("unpark", tenant)
+    @rule(tenant=st.sampled_from(sorted(WEIGHTS)), lot=st.sampled_from(LOTS))
+    def unpark(self, tenant: str, lot: str) -> None:
+        """A lot may have room again: its earliest waits for a place, and nobody else of it."""
+        parked = {each.ticket.id for each in self.history.pool.waiting.values() if each.is_parked}
+        self.history.step("unpark", tenant, lot)
+        waiting = self.history.pool.waiting.values()
+        released = parked - {each.ticket.id for each in waiting if each.is_parked}
+        of_lot = [
+            ticket
+            for ticket in map(self.history.tickets.__getitem__, parked)
+            if (ticket.tenant, ticket.lot) == (tenant, lot)
+        ]
+        first = min(of_lot, key=lambda each: (each.order_band, each.order), default=None)
+        assert released == (set() if first is None else {first.id})
 
     @precondition(lambda self: self.history.known())
     @rule(pick=PICK, worker=st.sampled_from(["w1", "w2", "w9"]))

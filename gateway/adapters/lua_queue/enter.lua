@@ -1,4 +1,4 @@
--- Ask for a place. ARGV[4] to [15] the wish; [16] how many of the tenant may wait.
+-- Ask for a place. ARGV[4] to [16] the wish; [17] how many of the tenant may wait.
 -- Reply: an ANSWER. Idempotent by id.
 reap()
 local known = load_ticket(ARGV[4])
@@ -25,7 +25,7 @@ if not is_done then
   return done({answer})
 end
 local others = tenant_of(ticket[K_TENANT])[1] - 1
-if others >= tonumber(ARGV[16]) then
+if others >= tonumber(ARGV[17]) then
   withdraw(ticket)
   return done({{2, others}})
 end

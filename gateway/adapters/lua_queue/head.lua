@@ -14,6 +14,7 @@
 --   9  turns   zset  tenants that wait -> virtual token counter
 --   11 idle    zset  tenants that neither wait nor run, where it is above the least of those -> counter
 --   13 since   zset  ticket id of what waits -> entered at, ms
+--   15 lots    zset  the parked ones once more, by text: tenant NUL lot NUL BAND deadline id
 -- Each key holds one member more, AT, that comes last and stands for nobody: so no key goes away
 -- and comes back without its time to live. It is kept STORED_MS after the last use, by far longer than
 -- anything in them counts. No name has a NUL in it. SIZE: band 1, sequences 6, tokens 12 digits.
@@ -27,8 +28,9 @@
 -- {2, waiting} full; {3, wait ms} too long; {4} parked; {5} taken back; {6} unknown; {7} no
 -- worker is well; {8} queued, without where it stands.
 -- Records are little-endian doubles, exact to 2^53, and then names with a NUL between.
--- What is told to gateways goes to the channel weir:grants:<gateway>, as {id, worker, 1 granted or 0
--- taken back}. Constants like GRANTED_AT_ONCE are the specification's, put in by the loader.
+-- What is told to gateways goes to the channel weir:grants:<gateway>, as {id, worker, 1 granted, 0
+-- taken back or 2 limits to look at}. Constants like GRANTED_AT_ONCE are the specification's, put in
+-- by the loader.
 local call, sub, format = redis.call, string.sub, string.format
 local spack, sunpack, floor = struct.pack, struct.unpack, math.floor
 local TICKETS, DUE, TAKEABLE, TENANTS, PARKED, PROMOTE =
@@ -37,6 +39,7 @@ local order_keys = {[0] = KEYS[7], KEYS[8]}
 local turns_keys = {[0] = KEYS[9], KEYS[10]}
 local idle_keys = {[0] = KEYS[11], KEYS[12]}
 local since_keys = {[0] = KEYS[13], KEYS[14]}
+local LOTS = KEYS[15]
 local AT, NAMES = '\255', '\254'
 local ttl_ms, floor_permille = tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -74,7 +77,8 @@ else
   call('HSET', TENANTS, AT, '')
   for key = 1, #KEYS do
     if KEYS[key] ~= TICKETS and KEYS[key] ~= TENANTS then
-      local by_text = KEYS[key] == TAKEABLE or KEYS[key] == PARKED or key == 7 or key == 8
+      local by_text = KEYS[key] == TAKEABLE or KEYS[key] == PARKED or KEYS[key] == LOTS
+        or key == 7 or key == 8
       call('ZADD', KEYS[key], by_text and 0 or 'inf', AT)
     end
   end

@@ -12,6 +12,19 @@ elseif ticket then
     pool[P_SPEED_COST_MS] = before_ms + cost * held_ms - floor(before_ms / MEMORY)
   end
   free(ticket, math.max(actual, 0))
+  local first = actual >= 0 and first_parked(PARKED, ticket[K_TENANT])
+  if first then
+    -- Its limits may have room: for the first of its lot, and for the first of its tenant. Its own
+    -- gateway knows.
+    local of_lot = first_parked(LOTS, ticket[K_TENANT] .. '\0' .. ticket[K_LOT])
+    local told = ticket[K_GATEWAY]
+    if of_lot and of_lot[K_GATEWAY] ~= told then
+      tell(of_lot, 2)
+    end
+    if first[K_GATEWAY] ~= told and not (of_lot and of_lot[K_GATEWAY] == first[K_GATEWAY]) then
+      tell(first, 2)
+    end
+  end
 end
 dispatch()
 return done({})

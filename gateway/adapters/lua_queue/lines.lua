@@ -1,8 +1,10 @@
 -- Tickets, and those that wait in a band (domain/queue/lines.Line).
+-- The names of a TICKET are tenant, gateway and worker. Its lot is behind its gateway's: so one of
+-- the release before keeps it; what that tells of the ticket is lost, and told again by renew.
 local function ticket_of(id, kept)
   local ticket = {sunpack(TICKET_FORMAT, kept)}
-  ticket[K_TENANT], ticket[K_GATEWAY], ticket[K_WORKER] =
-    string.match(kept, '^(%Z*)%z(%Z*)%z(%Z*)$', ticket[TICKET_FIELDS + 1])
+  ticket[K_TENANT], ticket[K_GATEWAY], ticket[K_LOT], ticket[K_WORKER] =
+    string.match(kept, '^(%Z*)%z([^%z\1]*)\1?(%Z*)%z(%Z*)$', ticket[TICKET_FIELDS + 1])
   ticket[K_ID] = id
   return ticket
 end
@@ -14,7 +16,8 @@ end
 
 local function save_ticket(ticket)
   call('HSET', TICKETS, ticket[K_ID], spack(TICKET_FORMAT, unpack(ticket, 1, TICKET_FIELDS))
-    .. ticket[K_TENANT] .. '\0' .. ticket[K_GATEWAY] .. '\0' .. ticket[K_WORKER])
+    .. ticket[K_TENANT] .. '\0' .. ticket[K_GATEWAY] .. '\1' .. ticket[K_LOT]
+    .. '\0' .. ticket[K_WORKER])
 end
 
 local function order_band(ticket)
@@ -71,9 +74,31 @@ local function take_out(ticket)
   pool[P_NEED + p] = pool[P_NEED + p] - ticket[K_NEED]
 end
 
-local function parked_member(ticket)
-  return ticket[K_TENANT] .. '\0' .. format('%d%016d', order_band(ticket), ticket[K_DEADLINE])
-    .. ticket[K_ID]
+-- It is parked from now on, by = 1, or not any more, -1.
+local function count_parked(ticket, by)
+  local own = format('%d%016d', order_band(ticket), ticket[K_DEADLINE]) .. ticket[K_ID]
+  local name = ticket[K_TENANT] .. '\0'
+  if by > 0 then
+    call('ZADD', PARKED, 0, name .. own)
+    call('ZADD', LOTS, 0, name .. ticket[K_LOT] .. '\0' .. own, 0, AT)
+  else
+    call('ZREM', PARKED, name .. own)
+    call('ZREM', LOTS, name .. ticket[K_LOT] .. '\0' .. own)
+  end
+end
+
+-- The earliest that is parked, of a tenant (PARKED) or of a lot (LOTS). A gateway of the release
+-- before leaves in LOTS what is not parked any more.
+local function first_parked(key, name)
+  while true do
+    local member = call('ZRANGEBYLEX', key, '[' .. name .. '\0', '(' .. name .. '\1',
+      'LIMIT', 0, 1)[1]
+    local ticket = member and load_ticket(sub(member, #name + 19)) or nil
+    if not member or ticket and ticket[K_STATE] == PARKED_STATE then
+      return ticket
+    end
+    call('ZREM', key, member)
+  end
 end
 
 local function keep(ticket)
@@ -87,7 +112,7 @@ local function wait(ticket, state, came_back)
   ticket[K_STATE] = state
   tenant[1] = tenant[1] + 1
   if state == PARKED_STATE then
-    call('ZADD', PARKED, 0, parked_member(ticket))
+    count_parked(ticket, 1)
   else
     add(ticket, came_back)
   end
@@ -120,7 +145,7 @@ local function withdraw(ticket)
   call('ZREM', DUE, ticket[K_ID])
   tenant[1] = tenant[1] - 1
   if ticket[K_STATE] == PARKED_STATE then
-    call('ZREM', PARKED, parked_member(ticket))
+    count_parked(ticket, -1)
   else
     take_out(ticket)
     waited(name, order_band(ticket))

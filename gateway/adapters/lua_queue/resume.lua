@@ -1,7 +1,7 @@
 -- A store that forgot them is told what runs. ARGV from [4] on, for each: worker, 1 where a token of
 -- its answer came, then the wish. Idempotent.
 reap()
-for at = 4, #ARGV, 14 do
+for at = 4, #ARGV, 15 do
   local known = load_ticket(ARGV[at + 2])
   if known and known[K_STATE] >= WAITING_STATE then
     withdraw(known)

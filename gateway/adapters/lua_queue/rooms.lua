@@ -89,7 +89,7 @@ local function become(place, state)
 end
 
 -- A lost message is told again by renew, so a server that forbids PUBLISH stops nothing.
-local function tell(place, is_grant)
-  redis.pcall('PUBLISH', 'weir:grants:' .. place[K_GATEWAY],
-    cmsgpack.pack({place[K_ID], place[K_WORKER], is_grant}))
+local function tell(ticket, what)
+  redis.pcall('PUBLISH', 'weir:grants:' .. ticket[K_GATEWAY],
+    cmsgpack.pack({ticket[K_ID], ticket[K_WORKER], what}))
 end

@@ -1,12 +1,9 @@
--- A tenant's limits may have room: the earliest of its parked requests waits for a place again.
--- ARGV[4] the tenant.
+-- The limits of a lot may have room: the earliest of its parked requests waits for a place again.
+-- ARGV[4] the tenant; [5] the lot.
 reap()
-local name = ARGV[4]
-local member = call('ZRANGEBYLEX', PARKED, '[' .. name .. '\0', '(' .. name .. '\1',
-  'LIMIT', 0, 1)[1]
-if member then
-  local ticket = load_ticket(sub(member, #name + 19))
-  call('ZREM', PARKED, member)
+local ticket = first_parked(LOTS, ARGV[4] .. '\0' .. ARGV[5])
+if ticket then
+  count_parked(ticket, -1)
   ticket[K_STATE] = WAITING_STATE
   save_ticket(ticket)
   add(ticket)

@@ -15,6 +15,7 @@ first, and whoever then has room is granted last. What gateways must be told is 
 from collections.abc import Sequence
 
 from gateway.domain.queue.capacity import FORGOTTEN_MS, WorkerRoom
+from gateway.domain.queue.parked import first_parked, looks_after
 from gateway.domain.queue.pool_state import PoolState
 from gateway.domain.queue.tickets import (
     Answer,
@@ -137,6 +138,8 @@ class Pool(PoolState):
             if actual_cost is not None:
                 self.speed.departed(max(actual_cost, 1), now_ms - place.granted_ms)
             self._free(place, actual_cost or 0)
+            if actual_cost is not None:
+                self.messages += looks_after(place.ticket, self.waiting.values())
         self._dispatch(now_ms)
 
     def give_back(self, ticket_id: str, *, now_ms: int) -> Answer:
@@ -149,19 +152,14 @@ class Pool(PoolState):
         states = {PlaceState.GRANTED, PlaceState.HELD, PlaceState.TAKEN_BACK}
         return self._again(ticket_id, states, max_queued=max_queued, now_ms=now_ms)
 
-    def unpark(self, tenant: str, *, now_ms: int) -> None:
-        """The tenant's limits may have room: the earliest of its parked requests waits for a place
-        again."""
+    def unpark(self, tenant: str, lot: str, *, now_ms: int) -> None:
+        """The limits of this lot may have room: the earliest of its parked requests, whichever
+        gateway it is of, waits for a place again."""
         self._reap(now_ms)
-        parked = [
-            each
-            for each in self.waiting.values()
-            if each.is_parked and each.ticket.tenant == tenant
-        ]
-        if parked:
-            first = min(parked, key=lambda each: (each.ticket.order_band, each.ticket.order))
-            first.is_parked = False
-            self.lines[first.ticket.order_band].add(first.ticket)
+        first = first_parked(self.waiting.values(), tenant, lot)
+        if first is not None:
+            self.waiting[first.id].is_parked = False
+            self.lines[first.order_band].add(first)
         self._dispatch(now_ms)
 
     def resume(self, ticket: Ticket, worker: str, *, began: bool, now_ms: int) -> None:

@@ -36,6 +36,8 @@ class Ticket:
     promote_ms: int
     """A batch request that still waits then goes before all other batch."""
     taken_back: int = 0
+    lot: str = ""
+    """The tenant's of one lot have the same limits: they wait for these together."""
 
     @property
     def order_band(self) -> Band:
@@ -148,9 +150,12 @@ Answer = (
 
 @dataclass(frozen=True)
 class Message:
-    """What a gateway is told: of a grant, or that a place is to be given back."""
+    """What a gateway is told: of a grant, that a place is to be given back, or that the limits for
+    which one is parked may have room."""
 
     gateway: str
     ticket_id: str
     worker: str
     is_grant: bool
+    is_look: bool = False
+    """It is parked, on no worker, and something of its tenant has ended."""

@@ -114,6 +114,7 @@ class Entry:
             promote_after_ms=max(0, asked.promote_after_ms - so_far_ms),
             waited_ms=so_far_ms,
             taken_back=self.times_taken_back,
+            lot=asked.key,
         )
 
     def run(self) -> Run | None:

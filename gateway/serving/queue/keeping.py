@@ -40,12 +40,21 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """The loops of one gateway's waiting room."""
 
-    def __init__(self, waiting: Waiting, clock: Clock, settings: QueueSettings) -> None:
+    def __init__(
+        self,
+        waiting: Waiting,
+        clock: Clock,
+        settings: QueueSettings,
+        *,
+        on_room: Callable[[Entry], None],
+    ) -> None:
+        """`on_room` is told of a parked request whose limits may have room."""
         self._waiting = waiting
         self._store = waiting.store
         self._book = waiting.book
         self._clock = clock
         self._settings = settings
+        self._on_room = on_room
         self._renewed_us = self._renewed_began_us = -_LONG_US
 
     async def keep(self) -> None:
@@ -68,6 +77,9 @@ class Keeper:
         """Tell the request. One that is not here any more has left, or is about to."""
         entry = self._book.get(message.ticket_id)
         if entry is None:
+            return
+        if message.is_look:
+            self._on_room(entry)
             return
         answer = Granted(message.worker) if message.is_grant else TakenBack()
         if entry.state is not State.HELD:

@@ -60,8 +60,8 @@ class Places:
         self._waiting = Waiting(
             self._store, self._book, Restoring(self._store, self._book, workers)
         )
-        self._keeper = Keeper(self._waiting, clock, self.settings)
         self._lots = Lots(self._store, clock, self.settings)
+        self._keeper = Keeper(self._waiting, clock, self.settings, on_room=self._lots.may_have_room)
         self._absence = Absence(workers.has_any, clock)
         self._stopping = False
 
@@ -160,9 +160,10 @@ class Places:
             self._gave_up(place.entry, error)
             raise
 
-    def settled(self, tenant: str) -> None:
-        """This gateway has settled a lease of this tenant: its parked requests may have room."""
-        self._lots.settled(tenant)
+    def settled(self, tenant: str, key: str | None = None) -> None:
+        """This gateway has settled a lease of this tenant, and of this key where it is known: its
+        parked requests may have room."""
+        self._lots.settled(tenant, key)
 
     def stop_all(self) -> None:
         """The gateway goes down: whoever waits is told so, now or on asking; who has a place keeps

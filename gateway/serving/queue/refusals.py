@@ -115,6 +115,7 @@ def of_another(refused: LimitReached) -> LimitReached:
         refused.message, kind=refused.type, retry_after_ms=refused.retry_after_ms or RETRY_MS
     )
     same.headers, same.rests_on_tokens = refused.headers, refused.rests_on_tokens
+    same.of_key = refused.of_key
     return same
 
 

@@ -172,12 +172,64 @@ def test_parked_it_waits_for_its_tenant_alone() -> None:
     queue.take_up("2", now_ms=0)
     assert queue.park("2", max_queued=9, now_ms=0) == Parked()
     assert queue.places == {}
-    queue.unpark("other", now_ms=1)
+    queue.unpark("other", "", now_ms=1)
     assert queue.places == {}
-    queue.unpark("a", now_ms=1)
+    queue.unpark("a", "", now_ms=1)
     assert set(queue.places) == {"2"}
     queue.tick(now_ms=20)
     assert queue.renew("1", now_ms=20) == Unknown()
+
+
+def test_unparked_is_the_earliest_of_its_lot() -> None:
+    """Whichever gateway it is of; of another lot none."""
+    queue = pool(worker(sequences=9))
+    parked = [
+        ticket("1", lot="k1", deadline_ms=10),
+        ticket("2", lot="k2", deadline_ms=30),
+        ticket("3", lot="k2", deadline_ms=20, gateway="g2"),
+    ]
+    enter(queue, *parked)
+    for each in parked:
+        queue.park(each.id, max_queued=9, now_ms=0)
+    queue.unpark("a", "k3", now_ms=1)
+    queue.unpark("b", "k2", now_ms=1)
+    assert queue.places == {}
+    queue.unpark("a", "k2", now_ms=1)
+    assert set(queue.places) == {"3"}
+
+
+def test_what_ends_is_told_to_who_is_parked_elsewhere() -> None:
+    """To the first of its lot and to the first of its tenant, once a gateway; not to its own
+    gateway, which knows, and not where it never ran."""
+    queue = pool(worker(sequences=9))
+    parked = [
+        ticket("1", lot="k1", deadline_ms=10, gateway="g2"),
+        ticket("2", lot="k2", deadline_ms=20, gateway="g3"),
+        ticket("3", lot="k3", deadline_ms=30, gateway="g2"),
+        ticket("4", lot="k4", deadline_ms=40, gateway="g1"),
+    ]
+    running = [ticket(lot, lot=lot) for lot in ("k1", "k2", "k3", "k4", "k5")]
+    enter(queue, *parked, *running, ticket("never", lot="k2"), ticket("z", "b", lot="k1"))
+    for each in parked:
+        queue.park(each.id, max_queued=9, now_ms=0)
+    told = {}
+    for name in ("k1", "k2", "k3", "k4", "k5", "z"):
+        queue.messages.clear()
+        queue.leave(name, actual_cost=5, now_ms=1)
+        assert all(sent.is_look and not sent.is_grant for sent in queue.messages)
+        told[name] = [(sent.gateway, sent.ticket_id) for sent in queue.messages]
+    first = ("g2", "1")
+    assert told == {
+        "k1": [first],
+        "k2": [("g3", "2"), first],
+        "k3": [("g2", "3")],
+        "k4": [first],
+        "k5": [first],
+        "z": [],
+    }
+    queue.messages.clear()
+    queue.leave("never", actual_cost=None, now_ms=1)
+    assert queue.messages == []
 
 
 def test_where_so_many_wait_it_is_not_parked_but_gone() -> None:
