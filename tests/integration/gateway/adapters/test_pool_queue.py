@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 import redis.asyncio
@@ -32,7 +33,7 @@ NO_CEILING = 2**53 - 1
 
 def wish(ticket_id: str, tenant: str = "t", band: Band = Band.INTERACTIVE, **other: int) -> Wish:
     """A small request that waits for a minute."""
-    values = {
+    values: dict[str, Any] = {
         "sequences": 1, "need_tokens": 100, "cost": 50, "weight": 1, "wait_ms": 60_000,
         "promote_after_ms": 30_000,
     }  # fmt: skip
