@@ -134,7 +134,9 @@ def _check(settings: Settings) -> None:
             "interactive request waits behind more than one of batch"
         )
     if settings.queue_batch_wait_ms > _BATCH_WAIT_MS_MAX:
-        raise SettingsError(f"WEIR_QUEUE_BATCH_WAIT_MS must be at most {_BATCH_WAIT_MS_MAX}, a week")
+        raise SettingsError(
+            f"WEIR_QUEUE_BATCH_WAIT_MS must be at most {_BATCH_WAIT_MS_MAX}, a week"
+        )
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

@@ -19,7 +19,7 @@ def test_interactive_that_comes_back_to_batch_alone_does_not_wait_for_it_to_shri
     learning = Learning(LatencyRule(), EngineFacts(kv_tokens=DEFAULT_PROFILE.kv_tokens))
     # What was learned of batch alone; nothing more is until interactive comes.
     learning.learned[0] = replace(
-        learning.learned[0], is_alone=True, alone=ALONE, since_ms=10 * int(BACK_MS)
+        learning.learned[0], is_alone=True, alone=ALONE, since_ms=int(BACK_MS)
     )
     learning.rule = replace(learning.rule, alone_after_ms=0)
     gateways = VirtualGateways(
