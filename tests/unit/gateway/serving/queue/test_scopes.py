@@ -2,10 +2,13 @@
 
 import pytest
 from memory_leases import Holder
+from tenant_examples import a_key
 
 from gateway.domain.admission import Demand
-from gateway.domain.tenant import Limits
+from gateway.domain.tenant import Limits, ModelLimits
 from gateway.errors import LimitReached, Overloaded
+from gateway.serving.authenticate import Caller
+from gateway.serving.queue.refusals import of_another
 from gateway.serving.queue.scopes import LeaseSight
 
 
@@ -33,6 +36,30 @@ async def test_the_refusal_is_the_limits_own() -> None:
     assert holder.leases.held == 1
     # The request itself can still be decided on.
     await holder.ask("asks", 10)
+
+
+@pytest.mark.parametrize(
+    ("of_tenant", "of_key", "is_of_key"),
+    [
+        (Limits(max_sequences=1), None, False),
+        (Limits(models={"m": ModelLimits(max_sequences=1)}), None, False),
+        (Limits(), Limits(max_sequences=1), True),
+        (Limits(), Limits(models={"m": ModelLimits(max_sequences=1)}), True),
+        (Limits(max_sequences=1), Limits(max_sequences=1), False),
+    ],
+)
+async def test_it_says_whether_the_limit_is_the_keys_own(
+    of_tenant: Limits, of_key: Limits | None, *, is_of_key: bool
+) -> None:
+    """Where it is, what other keys end is nothing to it; and so is it told to others behind it."""
+    holder = Holder(of_tenant)
+    if of_key is not None:
+        holder.caller = Caller(holder.caller.tenant, a_key(of_key))
+    await holder.ask("a")
+    refused = await sight(holder).refusal()
+    assert isinstance(refused, LimitReached)
+    assert refused.of_key is is_of_key
+    assert of_another(refused).of_key is is_of_key
 
 
 async def test_what_was_granted_after_all_is_given_back() -> None:
