@@ -7,7 +7,8 @@ import random
 from copy import deepcopy
 from typing import Any
 
-from queue_parity import GATEWAYS, TTL_MS, WORKERS, QueueParity
+from queue_draws import WORKERS
+from queue_parity import GATEWAYS, TTL_MS, QueueParity
 
 from gateway.domain.queue.lines import OF_A_TENANT
 from gateway.domain.queue.order import LOOKED_AT

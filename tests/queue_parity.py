@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from queue_draws import LOTS, ROOM, WISHES, WORKERS
 from queue_specified import Ear, PoolClock, forget_pool, specified_ticket, specified_use
 
 from gateway.adapters.pool_queue import RedisPoolQueue
@@ -31,35 +32,10 @@ from gateway.serving.queue_ports import Run, Wish
 START_MS = 1_800_000_000_000
 TTL_MS = 10_000
 GATEWAYS = ("gw-a", "gw {b}:*")
-TENANTS = ("ten_1", "ten_10", "t e\r\nn", "{ü}:weir", "\x01\u6f22")
-LOTS = ("", "key_1", "key_10", "\x01ü")
-WORKERS = ("w1", "w10", "http://[::1]:80/ö")
 Reply = TypeVar("Reply")
 _RUN = uuid4().hex
 _pools = itertools.count()
 
-WISH: dict[str, st.SearchStrategy[Any]] = {
-    "tenant": st.sampled_from(TENANTS),
-    "band": st.sampled_from(Band),
-    "sequences": st.sampled_from([1, 1, 1, 2, 3]),
-    "need_tokens": st.sampled_from([0, 100, 400, 900, 2_000]),
-    "cost": st.sampled_from([0, 1, 50, 333, 2_000]),
-    "weight": st.sampled_from([1, 1, 2, 3]),
-    "wait_ms": st.sampled_from([0, 500, 5_000, 60_000, 60_000, 600_000]),
-    "promote_after_ms": st.sampled_from([0, 3_000, 30_000, 300_000]),
-    "waited_ms": st.sampled_from([0, 0, 700]),
-    "taken_back": st.sampled_from([0, 0, 0, 2, 3]),
-    "lot": st.sampled_from(LOTS),
-}
-WISHES = st.lists(st.fixed_dictionaries(WISH), min_size=1, max_size=5)
-ROOM = st.fixed_dictionaries(
-    {
-        "id": st.sampled_from(WORKERS),
-        "sequences_max": st.sampled_from([1, 2, 3, 4, 6, 2**60]),
-        "batch_max": st.sampled_from([0, 1, 2, 4]),
-        "tokens_max": st.sampled_from([500, 1_000, 2_500, 2**60]),
-    }
-)
 ROOMS = st.lists(ROOM, min_size=1, max_size=3, unique_by=lambda room: str(room["id"]))
 GATEWAY = st.sampled_from(GATEWAYS)
 PICK = st.integers(0, 30)
