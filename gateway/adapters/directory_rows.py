@@ -48,7 +48,10 @@ KEY_COLUMNS: tuple[ColumnElement[Any], ...] = (
     cast(api_key.c.limits, Text).label("limits_text"),
 )
 MODEL_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(model.c)
-WORKER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(worker.c)
+WORKER_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(column for column in worker.c if column.name != "class"),
+    worker.c["class"].label("request_class"),
+)
 HOSTED_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(hosted_provider.c)
 USER_COLUMNS: tuple[ColumnElement[Any], ...] = (
     app_user.c.id,
@@ -106,7 +109,7 @@ def model_from(row: Row[Any]) -> Model:
 
 def worker_from(row: Row[Any]) -> Worker:
     """The worker of a row of WORKER_COLUMNS."""
-    reserved = row._mapping["class"]  # noqa: SLF001 - SQLAlchemy's public name
+    reserved = row.request_class
     return Worker(
         id=row.id,
         model=row.model,

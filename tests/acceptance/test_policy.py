@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from weir_dev import WeirDev
+import servers
+from weir_dev import Json, WeirDev
 
 JUDGED = """
 SELECT r.outcome, r.billable, r.prompt_tokens, r.output_tokens, r.cost_pico, r.list_cost_pico,
@@ -50,6 +51,19 @@ def _leave(system: WeirDev, tokens: int, stream: bool) -> None:
         assert time.monotonic() < deadline, "the engine ran on"
 
 
+async def entries_since(system: WeirDev, before: int) -> list[Json]:
+    """What the worker's ledger has of requests since then, once it has any."""
+    found: list[Json] = []
+
+    def seen() -> bool:
+        entries = system.worker(f"/weir/ledger?since={before}")["entries"]
+        found[:] = [each for each in entries if not each["health"]]
+        return bool(found)
+
+    await servers.eventually(seen, within_s=10, what="an entry of the request")
+    return found
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize(
     ("happens", "expected"),
@@ -71,11 +85,7 @@ async def test_a_row_is_judged_by_the_table_beside_it(
     outcome, output, pays = expected
     before = simulated.worker("/weir/ledger")["next"]
     happens(simulated, stream)
-    (entry,) = (
-        each
-        for each in simulated.worker(f"/weir/ledger?since={before}")["entries"]
-        if not each["health"]
-    )
+    (entry,) = await entries_since(simulated, before)
     await simulated.record(entry["rid"][:32])
     (row,) = await simulated.sql(JUDGED, entry["rid"][:32])
     assert (row["outcome"], row["billable"], row["pays"]) == (outcome, pays, pays)
