@@ -61,8 +61,9 @@ class Fallback:
                 time.sleep(0.02)
 
     def seen_by(self, policy: str | None) -> "Fallback":
-        """By a new tenant with this data policy; None leaves its limits untouched."""
-        seen = Fallback(self.system.with_new_tenant(), self.canary)
+        """By a new tenant with this data policy, None as a tenant has it by default, whose requests
+        do not wait for a worker."""
+        seen = Fallback(self.system.with_new_tenant(AT_ONCE), self.canary)
         if policy is not None:
             seen.set_policy(policy)
         return seen
@@ -75,7 +76,7 @@ class Fallback:
 
     def set_policy(self, policy: str) -> None:
         """Change the tenant's data policy; every gateway has it when this returns."""
-        limits = {"data_policy": policy, "max_queued": 0, "max_wait_ms": 0}
+        limits = {"data_policy": policy, **AT_ONCE}
         tenant = self.system.tenant
         reply = self.system.admin("PUT", f"/admin/v1/tenants/{tenant}/limits", limits)
         assert reply.status == 200, reply.raw
@@ -86,6 +87,7 @@ class Fallback:
         return self.system.chat(**fields)
 
 
+AT_ONCE = {"max_queued": 0, "max_wait_ms": 0}
 POLICY_IN_FORCE_S = 1.0
 """The longest that a gateway may act on an older policy."""
 

@@ -93,10 +93,11 @@ class WeirDev:
         secret: str = self.ready["tenants"][tenant or self.tenant][request_class]
         return secret
 
-    def with_new_tenant(self) -> "WeirDev":
+    def with_new_tenant(self, limits: Json | None = None) -> "WeirDev":
         """The same system, seen by a tenant that nobody has used yet."""
         tenant = f"t-{uuid4().hex[:12]}"
-        made = self.admin("POST", "/admin/v1/tenants", {"id": tenant, "name": "of a test"})
+        body = {"id": tenant, "name": "of a test", "limits": limits or {}}
+        made = self.admin("POST", "/admin/v1/tenants", body)
         assert made.status == 201, made.raw
         made = self.admin(
             "POST", f"/admin/v1/tenants/{tenant}/keys", {"name": "k", "class": "interactive"}

@@ -33,6 +33,9 @@ PLUG = round((SLOTS + 0.5) * (TOKENS + PROMPT)) - 16
 """Of the worker's memory so much that nobody else has room."""
 FLOOR = 0.05
 POLL_S = 0.05
+GAP = 4
+"""Of SLOTS that run, those of one tenant are charged whole prompts, and of those of another that
+have ended it is known by then that the prefix cache had half of them."""
 
 
 @pytest.mark.fault
@@ -155,8 +158,8 @@ def in_order(granted: list[str], told: dict[str, Ticket]) -> None:
 
 
 def in_turn(granted: list[str], before: int, told: dict[str, Ticket], victim: str) -> None:
-    """While all of interactive's tenants have some waiting, none is ahead by more than two. What
-    the dead gateway was granted and never took up is charged for a second and then to nobody: so
+    """While all of interactive's tenants have some waiting, none is ahead by more than two, and by
+    what is charged for those that run beyond what they will have cost (GAP). What the dead gateway was granted and never took up is charged for a second and then to nobody: so
     of each tenant the least and the most are known that it may have been charged for."""
     waiting = Counter(each.tenant for each in told.values() if each.band == 0)
     least = Counter(dict.fromkeys(waiting, 0))
@@ -173,7 +176,7 @@ def in_turn(granted: list[str], before: int, told: dict[str, Ticket], victim: st
             least[ticket.tenant] += 1
         for tenant in waiting:
             gap = max(least[each] - most[tenant] for each in waiting if each != tenant)
-            assert gap <= 2, (number, least, most)
+            assert gap <= GAP, (number, least, most)
     assert sum(most.values()) > len(told) // 2
 
 

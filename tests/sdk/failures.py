@@ -115,7 +115,8 @@ def once(system: WeirDev, holds: Callable[[], bool], ready: Call) -> Call:
 
 @contextmanager
 def no_worker(system: WeirDev) -> Iterator[Call]:
-    """A model that nobody serves."""
+    """A model that nobody serves, asked for by a tenant whose requests do not wait for a worker."""
+    system.set_limits()
     model = new_model(system)
     yield once(system, lambda: system.chat(model=model).status == 503, call(system, model=model))
 

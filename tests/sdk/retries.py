@@ -35,6 +35,7 @@ def assert_waits_for_a_place(system: WeirDev, caller: Caller) -> None:
 
 def assert_waits_for_a_worker(system: WeirDev, caller: Caller) -> None:
     """A model without a worker: the SDK waits as told until there is one."""
+    system.set_limits()
     model = new_model(system)
     deadline = time.monotonic() + SEEN_WITHIN_S
     while (refused := call_sync(call(system, model=model))).error["code"] != "no_worker":  # type: ignore[index]
