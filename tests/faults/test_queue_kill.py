@@ -159,8 +159,10 @@ def in_order(granted: list[str], told: dict[str, Ticket]) -> None:
 
 def in_turn(granted: list[str], before: int, told: dict[str, Ticket], victim: str) -> None:
     """While all of interactive's tenants have some waiting, none is ahead by more than two, and by
-    what is charged for those that run beyond what they will have cost (GAP). What the dead gateway was granted and never took up is charged for a second and then to nobody: so
-    of each tenant the least and the most are known that it may have been charged for."""
+    what is charged for those that run beyond what they will have cost (GAP).
+
+    What the dead gateway was granted and never took up is charged for a second and then to nobody:
+    so of each tenant the least and the most are known that it may have been charged for."""
     waiting = Counter(each.tenant for each in told.values() if each.band == 0)
     least = Counter(dict.fromkeys(waiting, 0))
     most = Counter(dict.fromkeys(waiting, 0))
