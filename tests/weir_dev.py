@@ -24,7 +24,7 @@ import servers
 Json = dict[str, Any]
 T = TypeVar("T")
 NO_LIMITS: Json = {"max_queued": 0, "max_wait_ms": 0}
-WAITED_FOR = ("max_sequences", "tpm", "rpm", "monthly_budget")
+WAITED_FOR = ("max_sequences", "tpm", "rpm", "monthly_budget", "max_queued")
 """Limits that `GET /v1/limits` shows as they were set."""
 
 
@@ -208,7 +208,7 @@ class WeirDev:
         for index in range(len(self.ready["gateways"])):
             while True:
                 shown = self.limits(tenant, gateway=index).get("tenant", {})  # 503: not yet
-                if shown and all(shown[n] == limits.get(n) for n in WAITED_FOR):
+                if shown and all(shown[n] == body.get(n) for n in WAITED_FOR):
                     break
                 assert time.monotonic() < deadline, "limits did not reach every gateway"
 

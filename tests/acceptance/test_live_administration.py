@@ -51,8 +51,9 @@ def test_limits_change_on_every_gateway(simulated: WeirDev) -> None:
     used = simulated.limits()["tenant"]["tokens_last_minute"]
     assert used > 0
     began = time.monotonic()
+    limits = {"tpm": used + 10, "max_queued": 0}
     reply = simulated.admin(
-        "PUT", f"/admin/v1/tenants/{simulated.tenant}/limits", {"tpm": used + 10}, gateway=0
+        "PUT", f"/admin/v1/tenants/{simulated.tenant}/limits", limits, gateway=0
     )
     assert reply.status == 200
     while simulated.chat(max_tokens=50, gateway=1).status == 200:
