@@ -34,9 +34,8 @@ PLUG = round((SLOTS + 0.5) * (TOKENS + PROMPT)) - 16
 FLOOR = 0.05
 POLL_S = 0.05
 GAP = 6
-"""Requests. What runs is charged as expected until it ends, and nobody counted these prompts: some
-55 weighted tokens instead of 80. Of two tenants one may have all of SLOTS running, which is 3.6
-requests of 55 more, beside the two that taking turns allows."""
+"""Requests. Not explained, and too wide: 2 is what the specification gives with these costs, charged
+too much or too little, and 3 and 5 were seen here. To be found out before this is believed."""
 
 
 @pytest.mark.fault
@@ -159,8 +158,7 @@ def in_order(granted: list[str], told: dict[str, Ticket]) -> None:
 
 
 def in_turn(granted: list[str], before: int, told: dict[str, Ticket], victim: str) -> None:
-    """While all of interactive's tenants have some waiting, none is ahead by more than two, and by
-    what those that run are charged less than they will have cost (GAP).
+    """While all of interactive's tenants have some waiting, none is ahead by more than GAP.
 
     What the dead gateway was granted and never took up is charged for a second and then to nobody:
     so of each tenant the least and the most are known that it may have been charged for."""
