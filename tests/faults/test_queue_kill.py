@@ -34,8 +34,8 @@ PLUG = round((SLOTS + 0.5) * (TOKENS + PROMPT)) - 16
 FLOOR = 0.05
 POLL_S = 0.05
 GAP = 6
-"""Requests. Not explained, and too wide: 2 is what the specification gives with these costs, charged
-too much or too little, and 3 and 5 were seen here. To be found out before this is believed."""
+"""Requests. Not explained, and too wide: by the specification 2 is the most with these costs, and
+3 and 5 were seen here. To be found out before this is believed."""
 
 
 @pytest.mark.fault
