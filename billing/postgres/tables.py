@@ -194,6 +194,56 @@ journal_gap = Table(
 """Numbers of a journal that its disk has lost, both ends included: each watermark's
 `missing_count`, told one by one."""
 
+gateway_seen = Table(
+    "gateway_seen",
+    metadata,
+    Column("gateway_id", Text, primary_key=True),
+    Column("boot", BigInteger, primary_key=True, autoincrement=False),
+    Column("durable_seq", BigInteger, nullable=False),
+    Column("shipped_seq", BigInteger, nullable=False),
+    Column("open_count", BigInteger, nullable=False),
+    Column("seen_at", _INSTANT, nullable=False),
+    Column("recorded_at", _INSTANT, nullable=False, server_default=func.now()),
+    Column("closed_at", _INSTANT),
+)
+"""How far the journal of each boot of each gateway was known to be on its disk, by the store's time
+`seen_at`. `closed_at` is set once nothing more is expected of a gateway that is gone: all is in
+Postgres, or it was given up."""
+
+usage_provisional = Table(
+    "usage_provisional",
+    metadata,
+    Column("request_id", Uuid, primary_key=True),
+    Column("admitted_at", _INSTANT, primary_key=True),
+    Column("gateway_id", Text, nullable=False),
+    Column("made_at", _INSTANT, nullable=False, server_default=func.now()),
+    Index("usage_provisional_made_at_idx", "made_at"),
+    Index("usage_provisional_gateway_id_idx", "gateway_id"),
+)
+"""The rows that another gateway wrote in the place of one that is gone, until they are final."""
+
+usage_late = Table(
+    "usage_late",
+    metadata,
+    Column("request_id", Uuid, primary_key=True),
+    Column("admitted_at", _INSTANT, primary_key=True),
+    Column("tenant_id", Text, nullable=False),
+    Column("gateway_id", Text, nullable=False),
+    Column("boot", BigInteger),
+    Column("seq", BigInteger),
+    Column("outcome", Text, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cost_pico", BigInteger),
+    Column("currency", Text),
+    Column("payload", LargeBinary, nullable=False),
+    Column("came_at", _INSTANT, nullable=False, server_default=func.now()),
+    _check("journal", "(boot IS NULL) = (seq IS NULL)"),
+)
+"""What a journal said of a request after its provisional row had become final, which stays as it
+is: by how much the account differs from the row (account minus row; `cost_pico` NULL where either
+has no cost), and the account itself (msgpack). `outcome` is the account's."""
+
 billing_policy = Table(
     "billing_policy",
     metadata,
