@@ -2,12 +2,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, inspect
 
-from billing.postgres.tables import metadata
+from billing.postgres.engine_tables import metadata
 from gateway.adapters.postgres import async_engine
 
 
 async def test_the_tables_in_code_are_those_in_the_database(database_url: str) -> None:
-    """billing.postgres.tables describes what revisions 0002 to 0005 make, to the type and
+    """billing.postgres describes what its revisions make, to the type and
     index."""
 
     def differences(connection: Connection) -> list[object]:
