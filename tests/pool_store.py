@@ -21,6 +21,8 @@ def _at(name: str) -> int:
     return at - 1
 
 
+_BEFORE_THE_LOT = "\1"
+"""Stands between a gateway's name and its ticket's lot (`lua_queue/lines.lua`)."""
 _TELLS_NOTHING = frozenset({b"\xff", b"\xfe"})
 _NUMBERS = struct.Struct(f"<{_at('TENANT')}d")
 
@@ -32,25 +34,30 @@ class Ticket:
     id: str
     tenant: str
     gateway: str
+    lot: str
     worker: str
     band: int
     entered_ms: int
     deadline_ms: int
     granted_ms: int
     """0 while it waits."""
+    cost: int
+    """Weighted tokens that it is expected to be served."""
 
     @classmethod
     def of(cls, ticket_id: str, record: bytes) -> "Ticket":
         """As it is stored."""
         numbers = _NUMBERS.unpack_from(record)
-        tenant, gateway, worker, *_ = record[_NUMBERS.size :].decode().split("\0")
+        tenant, told_by, worker, *_ = record[_NUMBERS.size :].decode().split("\0")
+        gateway, _, lot = told_by.partition(_BEFORE_THE_LOT)
 
         def number(name: str) -> int:
             return int(numbers[_at(name)])
 
         return cls(
-            ticket_id, tenant, gateway, worker, number("BAND"),
+            ticket_id, tenant, gateway, lot, worker, number("BAND"),
             number("ENTERED"), number("DEADLINE"), number("GRANTED"),
+            number("COST"),
         )  # fmt: skip
 
 
