@@ -1,5 +1,7 @@
 """`weir backend`: run one worker."""
 
+from pathlib import Path
+
 import click
 
 from backend.local.engine import LocalEngine
@@ -37,6 +39,7 @@ def local(
     host: str,
     port: int,
     grace_ms: int,
+    ledger_file: Path | None,
     model: str,
     context_length: int,
     max_running_requests: int,
@@ -55,4 +58,4 @@ def local(
         engine = LocalEngine(settings)
     except EngineUnavailable as error:
         raise click.ClickException(str(error)) from None
-    run_workers([engine], host, port, grace_ms)
+    run_workers([engine], host, port, grace_ms, ledger_file)

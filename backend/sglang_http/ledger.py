@@ -5,7 +5,9 @@ Only the engine writes it, from what it generated itself; nothing of a prompt is
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
+from typing import Protocol
 
 import msgspec
 
@@ -37,6 +39,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     """How often it lost its place and was computed again."""
     health: bool = False
     """The worker asked itself, for `/health`."""
+    stream: bool = False
 
 
 class LedgerPage(msgspec.Struct, frozen=True):
@@ -49,16 +52,34 @@ class LedgerPage(msgspec.Struct, frozen=True):
     running_peak: int
     weir_engine: str = ""
     """The name of the engine that ran them: whether all this is simulated."""
+    unwritten: int = 0
+    """Entries that the ledger's file did not take: another life will not know them."""
 
 
 class LedgerTotals(msgspec.Struct):
-    """Sums over everything ever recorded, also what the ring has dropped, but for `/health`."""
+    """Sums of this life, also over what the ring has dropped. As SGLang's counters, they count what
+    has ended and had left the queue; not `/health`, and not what was aborted while it waited."""
 
     requests: int = 0
-    aborted: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+
+    def __add__(self, other: "LedgerTotals") -> "LedgerTotals":
+        return LedgerTotals(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
+class Kept(Protocol):
+    """Where entries outlive the process; see `ledger_file.LedgerFile`."""
+
+    @property
+    def entries(self) -> Sequence[LedgerEntry]: ...
+    def append(self, entry: LedgerEntry) -> bool: ...
 
 
 class Ledger:
@@ -69,7 +90,25 @@ class Ledger:
         self._count = 0
         self.running = 0
         self.running_peak = 0
-        self.totals = LedgerTotals()
+        self.aborts = 0
+        """How often somebody asked to abort: once for each live rid, once for all together."""
+        self.streamed = LedgerTotals()
+        self.whole = LedgerTotals()
+        """Of answers that were no streams."""
+        self._kept: Kept | None = None
+        self._unwritten = 0
+
+    @property
+    def totals(self) -> LedgerTotals:
+        """Of both."""
+        return self.streamed + self.whole
+
+    def keep(self, kept: Kept) -> None:
+        """Before anything is recorded: take over the entries of earlier lives, and keep those of
+        this one beside them. The sums stay those of this life."""
+        self._entries.extend(kept.entries)
+        self._count = len(kept.entries)
+        self._kept = kept
 
     def started(self) -> int:
         """A sequence entered its prompt step. Returns how many run now."""
@@ -94,35 +133,37 @@ class Ledger:
         priority: int | None = None,
         retractions: int = 0,
         health: bool = False,
+        stream: bool = False,
     ) -> None:
         """A sequence ended; `reason` None where the engine broke."""
         self._count += 1
-        self._entries.append(
-            LedgerEntry(
-                rid=rid,
-                prompt_tokens=usage.prompt_tokens,
-                cached_tokens=usage.cached_tokens,
-                completion_tokens=usage.completion_tokens,
-                finish_reason=reason.value if reason is not None else "error",
-                queued_at_ms=queued_at_ms,
-                started_at_ms=started_at_ms,
-                ended_at_ms=now_ms(),
-                running_at_start=running_at_start,
-                first_token_ms=first_token_ms,
-                priority=priority,
-                retractions=retractions,
-                health=health,
-            )
+        entry = LedgerEntry(
+            rid=rid,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+            finish_reason=reason.value if reason is not None else "error",
+            queued_at_ms=queued_at_ms,
+            started_at_ms=started_at_ms,
+            ended_at_ms=now_ms(),
+            running_at_start=running_at_start,
+            first_token_ms=first_token_ms,
+            priority=priority,
+            retractions=retractions,
+            health=health,
+            stream=stream,
         )
-        if not health:
-            self._sum(usage, aborted=reason is FinishReason.ABORT)
+        self._entries.append(entry)
+        if self._kept is not None and not self._kept.append(entry):
+            self._unwritten += 1
+        if started_at_ms is not None and not health:
+            self._sum(usage, self.streamed if stream else self.whole)
 
-    def _sum(self, usage: Usage, *, aborted: bool) -> None:
-        self.totals.requests += 1
-        self.totals.aborted += aborted
-        self.totals.prompt_tokens += usage.prompt_tokens
-        self.totals.cached_tokens += usage.cached_tokens or 0
-        self.totals.completion_tokens += usage.completion_tokens
+    def _sum(self, usage: Usage, totals: LedgerTotals) -> None:
+        totals.requests += 1
+        totals.prompt_tokens += usage.prompt_tokens
+        totals.cached_tokens += usage.cached_tokens or 0
+        totals.completion_tokens += usage.completion_tokens
 
     def page(self, since: int) -> LedgerPage:
         """Entries numbered `since` and later, at most PAGE_MAX; ask again from `next`."""
@@ -135,6 +176,7 @@ class Ledger:
             oldest=oldest,
             running=self.running,
             running_peak=self.running_peak,
+            unwritten=self._unwritten,
         )
 
 

@@ -25,6 +25,7 @@ class LiveSequence:
     running_at_start: int | None = None
     running: bool = False
     """The ledger counts it among those that run."""
+    abort_asked: bool = False
 
     @property
     def held_tokens(self) -> int:
@@ -62,11 +63,17 @@ class LiveSequences:
 
     def matching(self, rid: str, *, abort_all: bool) -> list[LiveSequence]:
         """Those whose rid starts with `rid`, which is how SGLang's scheduler aborts; none where no
-        live one is called just so, for then SGLang's front does not ask it."""
+        live one is called just so, for then SGLang's front does not ask it. Whom it asks about is
+        counted: a live rid once, whoever goes with it not, and all together as one."""
         if abort_all:
+            self._ledger.aborts += 1
             return list(self._by_rid.values())
-        if rid not in self._by_rid:
+        named = self._by_rid.get(rid)
+        if named is None:
             return []
+        if not (named.abort_asked or named.request.health):
+            self._ledger.aborts += 1
+        named.abort_asked = True
         return [live for known, live in self._by_rid.items() if known.startswith(rid)]
 
     def start(self, sequence: LiveSequence, at_ns: int | None = None) -> None:
@@ -132,6 +139,7 @@ class LiveSequences:
             priority=sequence.request.priority,
             retractions=course.retractions,
             health=sequence.request.health,
+            stream=sequence.request.stream,
         )
 
 

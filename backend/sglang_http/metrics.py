@@ -1,5 +1,6 @@
 """`/metrics` in Prometheus text, under SGLang's names (prefix `sglang:`, with the colon)."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -28,6 +29,7 @@ class Metrics(Collector):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._began_s = time.time()
         self._responses: Counter[tuple[str, str, str]] = Counter()
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -63,6 +65,8 @@ class Metrics(Collector):
         yield from self._counters()
         yield from self._histograms()
         yield self._answered()
+        text = "Start time of the process since unix epoch in seconds."
+        yield GaugeMetricFamily("process_start_time_seconds", text, self._began_s)
 
     def _gauges(self, load: Load) -> Iterator[Metric]:
         info = self._engine.info
@@ -96,23 +100,26 @@ class Metrics(Collector):
         yield self._gauge("weir_simulated_step_lag_ms", text, scheduled.lag_ms)
 
     def _counters(self) -> Iterator[Metric]:
-        totals = self._engine.ledger.totals
-        for name, text, value in (
-            ("prompt_tokens", "Number of prefill tokens processed.", totals.prompt_tokens),
-            (
-                "generation_tokens",
-                "Number of generation tokens processed.",
-                totals.completion_tokens,
-            ),
-            ("num_requests", "Number of requests processed.", totals.requests),
-            ("num_aborted_requests", "Number of requests aborted.", totals.aborted),
+        ledger = self._engine.ledger
+        for name, text, field in (
+            ("prompt_tokens", "Number of prefill tokens processed.", "prompt_tokens"),
+            ("generation_tokens", "Number of generation tokens processed.", "completion_tokens"),
+            ("num_requests", "Number of requests processed.", "requests"),
         ):
-            yield self._counter(f"sglang:{name}", text, value)
+            family = CounterMetricFamily(
+                f"sglang:{name}", text, labels=[*self._labels, "is_streaming"]
+            )
+            for streaming, totals in (("false", ledger.whole), ("true", ledger.streamed)):
+                family.add_metric([*self._labels.values(), streaming], getattr(totals, field))
+            yield family
+        yield self._counter(
+            "sglang:num_aborted_requests", "Number of requests aborted.", ledger.aborts
+        )
         text = "Number of cached prompt tokens by source (device/host/storage)."
         cached = CounterMetricFamily(
             "sglang:cached_tokens", text, labels=[*self._labels, "cache_source"]
         )
-        cached.add_metric([*self._labels.values(), "device"], totals.cached_tokens)
+        cached.add_metric([*self._labels.values(), "device"], ledger.totals.cached_tokens)
         yield cached
 
     def _histograms(self) -> Iterator[Metric]:

@@ -1,5 +1,6 @@
 """`weir backend simulated`: one or more simulated replicas in one process."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,13 +63,22 @@ class StartUp(click.ParamType[float | None]):
     help="So many in this process, on ports from --port on.",
 )
 @serving_options
-def simulated(*, host: str, port: int, grace_ms: int, replicas: int, **given: Any) -> None:
+def simulated(
+    *,
+    host: str,
+    port: int,
+    grace_ms: int,
+    ledger_file: Path | None,
+    replicas: int,
+    **given: Any,
+) -> None:
     """A simulated worker: SGLang's scheduler over a model of time, no model of language."""
     run_workers(
         [SimulatedEngine(replica_settings(given, number)) for number in range(replicas)],
         host,
         port,
         grace_ms,
+        ledger_file,
     )
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from uuid import uuid4
 
 from conformance.aborts import LONG, begun
-from conformance.engine import CHAT, Engine, Json, chat_body, generate_body
+from conformance.engine import CHAT, Engine, Json, chat_body
 from conformance.shapes import ERROR, assert_error, assert_shape, shape
 
 QUEUES = {"waiting": 0, "grammar": 0, "paused": 0, "retracted": 0, "prealloc_ready": 0}
@@ -277,31 +277,3 @@ def check_metrics_labels(engine: Engine) -> None:
     answered = re.findall(r"^sglang:http_responses_total{([^}]*)} ", said, re.MULTILINE)
     wanted = {f'endpoint="{CHAT}"', 'method="POST"', 'status_code="200"'}
     assert any(wanted <= set(labels.split(",")) for labels in answered)
-
-
-def check_metrics_count(engine: Engine) -> None:
-    """06: prompt, cached, generated and requests rise by what the usages say."""
-    engine.come_to_rest()
-    text = f"A cave ({uuid4().hex})"
-    names = ("prompt_tokens_total", "generation_tokens_total", "num_requests_total")
-    before = [counted(engine, name) for name in names]
-    cached_before = counted(engine, "cached_tokens_total")
-    usages = [engine.chat(text).json["usage"] for _ in range(2)]
-    prompt = sum(usage["prompt_tokens"] for usage in usages)
-    rises = [counted(engine, name) - was for name, was in zip(names, before, strict=True)]
-    assert rises == [prompt, 8, 2]
-    cached = counted(engine, "cached_tokens_total") - cached_before
-    assert cached == usages[1]["prompt_tokens"] - 1
-
-
-def check_metrics_of_the_aborted(engine: Engine) -> None:
-    """06: who was aborted is counted, with what was made until then."""
-    before = counted(engine, "num_aborted_requests_total")
-    made_before = counted(engine, "generation_tokens_total")
-    rid = uuid4().hex
-    with engine.streaming("/generate", generate_body(tokens=LONG, rid=rid)) as stream:
-        stream.event()
-        engine.abort(rid=rid)
-        made = stream.rest().events[-1]["meta_info"]["completion_tokens"]
-    assert counted(engine, "num_aborted_requests_total") == before + 1
-    assert counted(engine, "generation_tokens_total") == made_before + made

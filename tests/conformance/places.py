@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from conformance.aborts import begun
+from conformance.counters import rise, witness
 from conformance.departures import waiting_client
 from conformance.engine import (
     CHAT,
@@ -70,6 +71,20 @@ def event_error(message: str) -> Json:
     kind = "SERVICE_UNAVAILABLE"
     error = {"object": "error", "message": message, "type": kind, "param": None, "code": 503}
     return {"error": error}
+
+
+def check_counters_of_the_queued(engine: Engine) -> None:
+    """What is aborted while it waits is counted as an abort and as nothing else, and what
+    is refused not at all."""
+    with full(engine):
+        before = witness(engine)
+        assert engine.chat().status == 503
+        assert rise(engine, before) == [0, 0, 0, 0, 0]
+        engine.abort(abort_all=True)
+    soon(lambda: engine.idle, "an idle engine")
+    # Of the three only the one that ran; leaving `full` aborts all once more.
+    assert rise(engine, before)[3] == 1
+    assert rise(engine, before)[4] >= 1
 
 
 def check_full(engine: Engine) -> None:

@@ -13,6 +13,7 @@ from conformance import (
     cache,
     chat,
     completions,
+    counters,
     departures,
     generate,
     information,
@@ -22,7 +23,9 @@ from conformance import (
 )
 from conformance.engine import Engine
 
-ROOMY = (chat, completions, generate, refusals, aborts, cache, information, departures)
+ROOMY = (
+    chat, completions, generate, refusals, aborts, cache, information, counters, departures,
+)  # fmt: skip
 """Need an engine with cache report, metrics, priorities without preemption, no queue limit and room
 for what they ask."""
 TIGHT = (pool, places)

@@ -1,7 +1,7 @@
 """The ledger's ring, cursor and counts."""
 
 from backend.sglang_http.generation import FinishReason, Usage
-from backend.sglang_http.ledger import Ledger
+from backend.sglang_http.ledger import Ledger, LedgerTotals
 
 
 def fill(ledger: Ledger, count: int, first: int = 0) -> None:
@@ -37,7 +37,6 @@ def test_ring() -> None:
     assert (page.oldest, page.next) == (6, 10)
     assert [entry.completion_tokens for entry in page.entries] == [6, 7, 8, 9]
     assert ledger.totals.requests == 10
-    assert ledger.totals.aborted == 2
     assert ledger.totals.prompt_tokens == 100
     assert ledger.totals.completion_tokens == 45
     assert ledger.totals.cached_tokens == 15
@@ -53,3 +52,26 @@ def test_running_peak() -> None:
     ledger.left()
     page = ledger.page(0)
     assert (page.running, page.running_peak) == (0, 2)
+
+
+def test_what_the_sums_leave_out() -> None:
+    """As SGLang's counters: what never left the queue and `/health` are entries, and in no sum;
+    streams are summed apart."""
+    ledger = Ledger()
+    usage = Usage(10, 4, 0)
+    reason = FinishReason.STOP
+    for started_at_ms, health, stream in ((2, False, True), (None, False, True), (2, True, False)):
+        ledger.record(
+            "r",
+            usage,
+            reason,
+            queued_at_ms=1,
+            started_at_ms=started_at_ms,
+            running_at_start=1,
+            health=health,
+            stream=stream,
+        )
+    assert len(ledger.page(0).entries) == 3
+    assert ledger.streamed == LedgerTotals(1, 10, 0, 4)
+    assert ledger.whole == LedgerTotals()
+    assert ledger.totals == LedgerTotals(1, 10, 0, 4)

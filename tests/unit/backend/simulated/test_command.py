@@ -17,7 +17,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[SimulatedSettings]:
     """The settings of the replicas that a command would have run."""
     settings: list[SimulatedSettings] = []
 
-    def run(engines: list[SimulatedSettings], host: str, port: int, grace_ms: int) -> None:
+    def run(engines: list[SimulatedSettings], *_serving: object) -> None:
         settings.extend(engines)
 
     monkeypatch.setattr(command, "SimulatedEngine", lambda each: each)
