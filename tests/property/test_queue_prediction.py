@@ -13,8 +13,10 @@ from gateway.domain.queue.tickets import Queued, Ticket, TooLong
 
 RUN_MS = 240_000
 BEYOND_BY_MEMORY = {"80-fold, by memory": 0.2, "alike, by memory": 0.08}
-"""Where memory binds, narrow requests go first while no worker may be kept for a wide one
-(`bypass`): more are served earlier than was told."""
+"""Where memory binds, small requests go past large ones that are predicted to go before: more are
+served earlier than was told. How many differs by the seed (5.7 to 8.7 % where they are alike), so
+several are taken together; with no bound on keeping workers (`bypass`) they are as many (6.8 %)."""
+SEEDS = {name: range(3, 9) for name in BEYOND_BY_MEMORY}
 
 
 class Saturated:
@@ -84,11 +86,11 @@ def test_the_predicted_wait_is_about_the_wait(name: str) -> None:
     """The median within a factor of two; and few are served so early that a deadline between then
     and half of what was told would have refused them wrongly."""
     sizes, share, limit, every_ms = WORLDS[name]
-    world = Saturated(3, sizes, share, limit)
-    world.run(every_ms)
-    waits = [(told, was) for told, was in world.waits if was >= 500]
+    worlds = [Saturated(seed, sizes, share, limit) for seed in SEEDS.get(name, (3,))]
+    for world in worlds:
+        world.run(every_ms)
+    waits = [(told, was) for world in worlds for told, was in world.waits if was >= 500]
     assert len(waits) > 50
     assert 0.5 <= median(told / was for told, was in waits) <= 2
-    # Where memory binds, small ones are granted past large ones that are predicted to go before.
     beyond = sum(told > TOO_LONG_BY * was for told, was in waits) / len(waits)
     assert beyond <= BEYOND_BY_MEMORY.get(name, 0.06)
