@@ -36,7 +36,7 @@ class UsageSource(StrEnum):
     """Nothing was seen from the engine; the prompt is what admission counted, the output 0."""
 
 
-class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What one admitted request used.
 
     Times are Unix milliseconds (UTC), token counts are the engine's tokens. `admitted_at_ms` is the
@@ -89,7 +89,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     attempts: tuple["UsageAttempt", ...] = ()
 
 
-class UsageAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UsageAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One stream opened upstream for a request. `attempt` counts from 1 within the request."""
 
     attempt: int

@@ -1,6 +1,7 @@
 """One shipment of a journal: records, dead letters and the watermark, in one transaction."""
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import asyncpg
@@ -13,6 +14,7 @@ from billing.postgres.journal_gaps import Gap, note_gaps
 from billing.postgres.journal_watermarks import Watermark, advance_watermark
 from billing.postgres.schema import is_behind
 from billing.postgres.usage_copy import copy_batch
+from billing.postgres.usage_direct import Encoded, copy_new, encode
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 
 POISON_CLASSES = ("22", "23")
@@ -22,7 +24,9 @@ else, a missing table among it, is a state of the database and will pass."""
 
 COPY_ROWS_MIN = 32
 """Fewer go by INSERT: COPY takes some round trips more."""
-COPY_FAILS = (asyncpg.PostgresError, asyncpg.InterfaceError, ValueError, TypeError, OverflowError)
+UNFIT = (struct.error, ValueError, TypeError, AttributeError, OverflowError)
+"""What encoding raises for values that no column could hold."""
+COPY_FAILS = (asyncpg.PostgresError, asyncpg.InterfaceError, *UNFIT)
 VALUE_SETS = ("_outcome_check", "_usage_source_check", "_class_check", "_provider_check")
 """Ends of the names of constraints that list the values which a release knows."""
 
@@ -43,6 +47,8 @@ class Shipment:
     gateway_id: str
     boot: int
     rows: Sequence[JournaledRecord]
+    encoded: Encoded | None = None
+    """These rows, where that was done ahead (`encode_ahead`)."""
     letters: Sequence[DeadLetter]
     """Records that could not even be read."""
     gaps: Sequence[Gap] = ()
@@ -68,7 +74,7 @@ async def store(engine: AsyncEngine, shipment: Shipment) -> int:
         )
         if not moved:
             raise WatermarkMoved
-        refused = await insert_isolating(connection, shipment.rows)
+        refused = await insert_isolating(connection, shipment.rows, shipment.encoded)
         letters = [*shipment.letters, *refused]
         await bury(connection, letters)
         await note_gaps(connection, shipment.gateway_id, shipment.boot, shipment.gaps)
@@ -83,21 +89,39 @@ async def store_spare(engine: AsyncEngine, rows: Sequence[JournaledRecord]) -> i
     return len(refused)
 
 
+def encode_ahead(rows: Sequence[JournaledRecord]) -> Encoded | None:
+    """What `store` would do first with these rows, in whatever thread; None where they go by a way
+    that needs none of it."""
+    if len(rows) < COPY_ROWS_MIN:
+        return None
+    try:
+        return encode(rows)
+    except UNFIT:
+        return None  # one of them is no row of ours: which one is found out by INSERT
+
+
 async def insert_isolating(
-    connection: AsyncConnection, rows: Sequence[JournaledRecord]
+    connection: AsyncConnection,
+    rows: Sequence[JournaledRecord],
+    encoded: Encoded | None = None,
 ) -> list[DeadLetter]:
     """Insert what Postgres takes and return the rest, found by halving. Raises SchemaBehind."""
-    if len(rows) >= COPY_ROWS_MIN and await _copied(connection, rows):
-        return []
+    if len(rows) >= COPY_ROWS_MIN:
+        ready = encoded or encode_ahead(rows)
+        if ready is not None and await _copied(connection, lambda: copy_new(connection, ready)):
+            return []
+        if await _copied(connection, lambda: copy_batch(connection, rows)):
+            return []
     return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id.int))
 
 
-async def _copied(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> bool:
-    """Whether all went in by COPY. Where not, nothing did, and the slower way finds out why: a row
-    is to blame, the database, or only this way (a user who may make no temporary tables)."""
+async def _copied(connection: AsyncConnection, way: Callable[[], Awaitable[int]]) -> bool:
+    """Whether all went in by that way. Where not, nothing did, and a slower one finds out why: a
+    record is there already, a row is to blame, the database, or only this way (a user who may make
+    no temporary tables)."""
     try:
         async with connection.begin_nested():
-            await copy_batch(connection, rows)
+            await way()
     except (*COPY_FAILS, SQLAlchemyError):
         return False
     return True

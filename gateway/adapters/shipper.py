@@ -22,7 +22,7 @@ from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
-from gateway.adapters.shipment import shipment_of
+from gateway.adapters.shipment import Load, read_load, shipment_of
 
 BACKOFF_MS_FIRST = 100
 BACKOFF_MS_MAX = 5_000
@@ -218,37 +218,69 @@ class Shipper:
                 watermarks = await load_watermarks(db, self._journal.gateway_id)
             await self._seek(watermarks)
             self._watermarks = watermarks
-        while True:
-            await self._look_after(self._watermarks)  # also where there is always more to ship
-            read_at_s = time.time()
-            batch = await asyncio.to_thread(self._backlog.read, self._batch_rows)
-            if batch is None:
-                self._behind_since_s = None if self.caught_up else read_at_s
-                await self._make_space(self._watermarks)
-                return
-            await self._ship(batch, self._watermarks)
+        await self._look_after(self._watermarks)
+        read_at_s = time.time()
+        load = await self._read()
+        while load is not None:
+            following = await self._ship_reading_on(load, self._watermarks)
             await self._tell_passed()
-            if batch.complete:
-                self._behind_since_s = read_at_s
-            elif batch.last_at_ms is not None:
-                self._behind_since_s = batch.last_at_ms / 1000
+            if load.batch.complete:
+                self._behind_since_s = load.read_at_s
+            elif load.batch.last_at_ms is not None:
+                self._behind_since_s = load.batch.last_at_ms / 1000
+            # Also where there is always more to ship; what was read is not where it was then.
+            if following is None or await self._look_after(self._watermarks):
+                read_at_s = time.time()
+                following = await self._read()
+            load = following
+        self._behind_since_s = None if self.caught_up else read_at_s
+        await self._make_space(self._watermarks)
 
-    async def _look_after(self, watermarks: dict[int, Watermark]) -> None:
-        """What is due between two batches."""
+    async def _read(self, after: Batch | None = None) -> Load | None:
+        return await asyncio.to_thread(
+            read_load,
+            self._backlog,
+            self._batch_rows,
+            gateway_id=self._journal.gateway_id,
+            after=after,
+        )
+
+    async def _ship_reading_on(self, load: Load, watermarks: dict[int, Watermark]) -> Load | None:
+        """Ship it, and meanwhile make ready what follows, where that is known to be there."""
+        if load.batch.complete:
+            await self._ship(load, watermarks)
+            return None
+        ahead = asyncio.create_task(self._read(load.batch))
+        try:
+            await self._ship(load, watermarks)
+        finally:
+            await asyncio.wait([ahead])  # no thread reads on while the place is sought anew
+            failure = None if ahead.cancelled() else ahead.exception()
+        if failure is not None:
+            raise failure
+        return ahead.result()
+
+    async def _look_after(self, watermarks: dict[int, Watermark]) -> bool:
+        """What is due between two batches, while nothing reads; returns whether the place was
+        sought anew."""
+        sought = False
         if time.monotonic() >= self._housekeeping_at and await self._keep_house(watermarks):
             await self._seek(watermarks)  # the place may have been in what is deleted
-        await self._make_space(watermarks)
+            sought = True
+        sought |= await self._make_space(watermarks)
         async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
             await self.outstanding.look()
+        return sought
 
     async def _seek(self, watermarks: dict[int, Watermark]) -> None:
         self._place_known = False
         self._count_missing(await asyncio.to_thread(self._backlog.seek, _seqs(watermarks)))
         self._place_known = True
 
-    async def _ship(self, batch: Batch, watermarks: dict[int, Watermark]) -> None:
+    async def _ship(self, load: Load, watermarks: dict[int, Watermark]) -> None:
+        batch = load.batch
         before = watermarks.get(batch.boot, Watermark())
-        shipment = shipment_of(batch, gateway_id=self._journal.gateway_id, before=before)
+        shipment = shipment_of(load, gateway_id=self._journal.gateway_id, before=before)
         async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
             dead = await store(self._engine, shipment)
         watermarks[batch.boot] = shipment.after
@@ -300,11 +332,13 @@ class Shipper:
             logger.warning("shipper: housekeeping failed (%s)", _name(error))
             return 0
 
-    async def _make_space(self, watermarks: dict[int, Watermark]) -> None:
-        if self._journal.needs_space:
-            deleted = await asyncio.to_thread(self._journal.make_space, _seqs(watermarks))
-            if deleted:
-                await self._seek(watermarks)
+    async def _make_space(self, watermarks: dict[int, Watermark]) -> bool:
+        if not self._journal.needs_space:
+            return False
+        deleted = await asyncio.to_thread(self._journal.make_space, _seqs(watermarks))
+        if deleted:
+            await self._seek(watermarks)
+        return deleted > 0
 
     def _count_missing(self, missing: int) -> None:
         if missing:

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from gateway.adapters.journal.batch import Durable
 from gateway.adapters.journal.entries import (
-    AdmittedEntry,
+    CountedAdmission,
     EndedEntry,
     SegmentHeader,
     UndecodableRecord,
-    decode,
+    decode_to_ship,
 )
 from gateway.adapters.journal.framing import Damage, Frame
 from gateway.adapters.journal.numbering import before_first_seq, last_seq
@@ -82,6 +82,8 @@ class Backlog:
         self._last_seqs: dict[SegmentKey, int] = {}
         self._seen: dict[int, int] = {}
         self._shipped: dict[int, int] = {}
+        self._rest: dict[tuple[SegmentKey, int], list[Frame]] = {}
+        """Records that lie there, read and not taken into a batch: of one place at most."""
         self.damaged_stretches = 0
         """Stretches put aside by this reader."""
         self._key = journal.durable.key
@@ -118,6 +120,7 @@ class Backlog:
         if durable.key not in segments:
             raise FileNotFoundError(durable.key.path(self._journal.directory).name)
         self._shipped, before, self._seen = dict(shipped), self._seen, {}
+        self._rest = {}
         unshipped: list[SegmentKey] = []
         for boot, group in groupby(segments, key=lambda key: key.boot):
             keys = list(group)
@@ -134,20 +137,26 @@ class Backlog:
             if boot != durable.key.boot
         )
 
-    def read(self, rows_max: int) -> Batch | None:
+    def read(self, rows_max: int, *, after: Batch | None = None) -> Batch | None:
         """The next records, at most `rows_max` ends among them; None where all that is durable is
-        shipped. Raises JournalIncomplete."""
+        shipped. Those after a batch that is being shipped meanwhile, if that is given: None then
+        says only that nothing was found. Raises JournalIncomplete."""
         while True:
             with _missing_is_an_error():
-                batch = self._read_batch(rows_max)
+                batch = self._read_batch(rows_max, after)
             if batch.seq > batch.first_seq:
                 return batch
-            self.accept(batch)
+            if after is None:
+                self.accept(batch)
+            else:
+                after = batch
             if batch.complete:
                 return None
 
-    def _read_batch(self, rows_max: int) -> Batch:
+    def _read_batch(self, rows_max: int, after: Batch | None) -> Batch:
         batch = Batch(self._key.boot, self._key, self._offset, self._seq, self._seq)
+        if after is not None:
+            batch = Batch(after.boot, after.key, after.offset, after.seq, after.seq)
         for _ in range(STRETCHES_MAX):
             durable = self._journal.durable
             self._seen[durable.key.boot] = durable.seq
@@ -175,17 +184,20 @@ class Backlog:
 
     def _read_stretch(self, batch: Batch, durable: Durable, rows_max: int) -> bool:
         """Take records into the batch; False where its segment holds no more."""
+        frames = self._rest.pop((batch.key, batch.offset), None)
+        if frames is None:
+            frames = self._frames(batch, durable)
+        taken = _take_all(batch, frames, rows_max)
+        self._rest = {(batch.key, batch.offset): frames[taken:]} if taken < len(frames) else {}
+        return bool(frames)
+
+    def _frames(self, batch: Batch, durable: Durable) -> list[Frame]:
         limit = durable.end if batch.key == durable.key else None
         path = batch.key.path(self._journal.directory)
         stretch = read_stretch(path, batch.offset, limit)
         for damage in stretch.damages:
             self.damaged_stretches += self._put_aside(batch.key, damage)
-        for frame in stretch.frames:
-            if len(batch.ended) >= rows_max:
-                break
-            _take(batch, frame)
-            batch.offset = frame.end
-        return bool(stretch.frames)
+        return stretch.frames
 
     def _put_aside(self, key: SegmentKey, damage: Damage) -> bool:
         try:
@@ -225,9 +237,19 @@ def _missing_is_an_error() -> Iterator[None]:
         raise JournalIncomplete(*error.args) from error
 
 
+def _take_all(batch: Batch, frames: list[Frame], rows_max: int) -> int:
+    """Take records into the batch until it has so many ends; returns how many were taken."""
+    for taken, frame in enumerate(frames):
+        if len(batch.ended) >= rows_max:
+            return taken
+        _take(batch, frame)
+        batch.offset = frame.end
+    return len(frames)
+
+
 def _take(batch: Batch, frame: Frame) -> None:
     try:
-        record = decode(frame.payload)
+        record = decode_to_ship(frame.payload)
     except UndecodableRecord as error:
         seq = batch.seq + 1 if error.seq is None else error.seq
         if _number(batch, seq):
@@ -238,7 +260,7 @@ def _take(batch: Batch, frame: Frame) -> None:
         _skip_to(batch, record.first_seq)
     elif not _number(batch, record.seq):
         return
-    elif isinstance(record, AdmittedEntry):
+    elif isinstance(record, CountedAdmission):
         batch.admitted_count += 1
         batch.last_at_ms = record.body.admitted_at_ms
     else:
@@ -250,7 +272,8 @@ def _number(batch: Batch, seq: int) -> bool:
     """Count the record of that number in; False where it is shipped already."""
     if seq <= batch.seq:
         return False
-    _skip_to(batch, seq)
+    if seq > batch.seq + 1:
+        _skip_to(batch, seq)
     batch.seq = seq
     return True
 

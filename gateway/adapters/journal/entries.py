@@ -29,7 +29,7 @@ class AdmittedEntry(msgspec.Struct, frozen=True, tag="admitted"):
     body: Admitted
 
 
-class EndedEntry(msgspec.Struct, frozen=True, tag="ended"):
+class EndedEntry(msgspec.Struct, frozen=True, gc=False, tag="ended"):
     """A request ended, with what it used."""
 
     seq: int
@@ -40,13 +40,15 @@ Entry = AdmittedEntry | EndedEntry
 Record = SegmentHeader | Entry
 
 
-class _Encoded(msgspec.Struct, frozen=True):
-    """An entry whose body is encoded already: on the appender's side, where a body that cannot be
-    encoded fails its own caller and nobody else's."""
+class _Arrival(msgspec.Struct, frozen=True, gc=False):
+    admitted_at_ms: int
 
-    type: Kind
+
+class CountedAdmission(msgspec.Struct, frozen=True, gc=False, tag="admitted"):
+    """An `AdmittedEntry` of which only the place and the time are wanted."""
+
     seq: int
-    body: msgspec.Raw
+    body: _Arrival
 
 
 class _Numbered(msgspec.Struct, frozen=True):
@@ -57,6 +59,9 @@ class _Numbered(msgspec.Struct, frozen=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+_counting: msgspec.msgpack.Decoder[SegmentHeader | CountedAdmission | EndedEntry] = (
+    msgspec.msgpack.Decoder(SegmentHeader | CountedAdmission | EndedEntry)
+)
 _numbered = msgspec.msgpack.Decoder(_Numbered)
 
 
@@ -78,9 +83,26 @@ def encode_body(body: Admitted | UsageRecord) -> bytes:
     return _encoder.encode(body)
 
 
+_HEADS: dict[Kind, bytes] = {
+    kind: b"\x83" + b"".join(map(_encoder.encode, ("type", kind, "seq"))) + b"\xcf"
+    for kind in ("admitted", "ended")
+}
+"""Of a map of three, up to a number of eight bytes."""
+_BODY = _encoder.encode("body")
+
+
 def encode_entry(kind: Kind, seq: int, body: bytes) -> bytes:
-    """An entry's payload, from a body encoded by `encode_body`."""
-    return _encoder.encode(_Encoded(kind, seq, msgspec.Raw(body)))
+    """An entry's payload, from a body encoded by `encode_body`: on the appender's side, where a
+    body that cannot be encoded fails its own caller and nobody else's."""
+    return _HEADS[kind] + seq.to_bytes(8, "big") + _BODY + body
+
+
+def decode_to_ship(payload: bytes) -> SegmentHeader | CountedAdmission | EndedEntry:
+    """As `decode`, without what an admission says of its request."""
+    try:
+        return _counting.decode(payload)
+    except msgspec.DecodeError:
+        raise _undecodable(payload) from None
 
 
 def decode(payload: bytes) -> Record:
@@ -88,9 +110,11 @@ def decode(payload: bytes) -> Record:
     try:
         return _decoder.decode(payload)
     except msgspec.DecodeError:
-        pass
+        raise _undecodable(payload) from None
+
+
+def _undecodable(payload: bytes) -> UndecodableRecord:
     try:
-        seq = _numbered.decode(payload).seq
+        return UndecodableRecord(_numbered.decode(payload).seq)
     except msgspec.DecodeError:
-        seq = None
-    raise UndecodableRecord(seq)
+        return UndecodableRecord(None)

@@ -47,7 +47,8 @@ def encode_frame(payload: bytes) -> bytes:
     """One framed record. Raises ValueError over FRAME_BYTES_MAX."""
     if len(payload) > FRAME_BYTES_MAX:
         raise ValueError(f"a record of {len(payload)} bytes is over {FRAME_BYTES_MAX}")
-    return _HEADER.pack(MAGIC, len(payload), _checksum(payload)) + payload
+    length = len(payload)
+    return _HEADER.pack(MAGIC, length, crc32c(payload, crc32c(_LENGTH.pack(length)))) + payload
 
 
 def scan(data: bytes, *, base: int = 0) -> Scan:
@@ -58,14 +59,19 @@ def scan(data: bytes, *, base: int = 0) -> Scan:
     """
     found = Scan(end=base)
     position = 0
-    while (start := _next_frame(data, position)) is not None:
-        if start > position:
-            found.damages.append(Damage(base + position, base + start))
-        length = _LENGTH.unpack_from(data, start + 4)[0]
-        position = start + HEADER_BYTES + length
-        payload = bytes(data[start + HEADER_BYTES : position])
-        found.frames.append(Frame(base + start, base + position, payload))
-        found.end = base + position
+    while True:
+        payload = _payload_at(data, position)
+        if payload is not None:
+            end = position + HEADER_BYTES + len(payload)
+            found.frames.append(Frame(base + position, base + end, payload))
+            position = end
+            continue
+        start = _next_frame(data, position + 1)
+        if start is None:
+            break
+        found.damages.append(Damage(base + position, base + start))
+        position = start
+    found.end = base + position
     return found
 
 
@@ -73,23 +79,22 @@ def _next_frame(data: bytes, position: int) -> int | None:
     """Where the first valid frame at or after `position` begins."""
     start = data.find(MAGIC, position)
     while start >= 0:
-        if _is_frame(data, start):
+        if _payload_at(data, start) is not None:
             return start
         start = data.find(MAGIC, start + 1)
     return None
 
 
-def _is_frame(data: bytes, start: int) -> bool:
-    if len(data) - start < HEADER_BYTES:
-        return False
-    _, length, checksum = _HEADER.unpack_from(data, start)
-    end = start + HEADER_BYTES + length
-    if length > FRAME_BYTES_MAX or end > len(data):
-        return False
-    return bool(_checksum(data[start + HEADER_BYTES : end]) == checksum)
-
-
-def _checksum(payload: bytes) -> int:
-    """Over length and payload, so that a flipped length is found without reading on."""
-    checksum: int = crc32c(payload, crc32c(_LENGTH.pack(len(payload))))
-    return checksum
+def _payload_at(data: bytes, start: int) -> bytes | None:
+    """That of the valid frame that begins there; None where none does."""
+    begin = start + HEADER_BYTES
+    if begin > len(data):
+        return None
+    magic, length, checksum = _HEADER.unpack_from(data, start)
+    if magic != MAGIC or length > FRAME_BYTES_MAX:
+        return None
+    payload = data[begin : begin + length]
+    # Over length and payload, so that a flipped length is found without reading on.
+    if len(payload) < length or crc32c(payload, crc32c(data[start + 4 : start + 8])) != checksum:
+        return None
+    return payload
