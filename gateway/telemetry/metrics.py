@@ -60,6 +60,11 @@ UNCOPIED = Gauge(
     "weir_uncopied_records",
     "Copies since the start that Redis did not take at once, or had no room for.",
 )
+ENGINE_SAMPLES = Counter(
+    "weir_engine_samples_total",
+    "Readings of engines' own counters: stored, unread, or late, when another gateway had begun.",
+    ["outcome"],
+)
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
 HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", ["provider"])
 HOSTED_ATTEMPTS = Counter(

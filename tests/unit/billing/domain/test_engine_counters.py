@@ -13,8 +13,8 @@ BEFORE = EngineCounters(
 @pytest.mark.parametrize("now", [None, 0])
 def test_a_count_that_fell_or_is_gone(field: str, now: int | None) -> None:
     """Each of them alone tells it, whatever the others say."""
-    assert begins_again(BEFORE, BEFORE._replace(**{field: now}))
-    assert not begins_again(BEFORE, BEFORE._replace(**{field: 1000}))
+    assert begins_again(BEFORE, EngineCounters(**{**BEFORE._asdict(), field: now}))
+    assert not begins_again(BEFORE, EngineCounters(**{**BEFORE._asdict(), field: 1000}))
 
 
 def test_another_mark_tells_it_though_all_has_grown() -> None:
