@@ -18,14 +18,16 @@ from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
+from gateway.adapters.reaper_restart import CopiedEnds, settle_when_shipped
 from gateway.adapters.redis import connect_redis
 from gateway.adapters.second_copy import SecondCopy
+from gateway.adapters.second_copy_records import Copies
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.turns import RedisTurns
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
-from gateway.serving.earlier_life import lost_lease, recorded_lease
+from gateway.serving.earlier_life import lost_lease, rated_if_lost, settle_recorded
 from gateway.serving.leases import Leases
 from gateway.serving.months import Months
 from gateway.serving.ports import LedgerUnavailable
@@ -126,7 +128,10 @@ class _Adoption:
         """All of it. Raises JournalUnusable, StoreUnavailable."""
         await self._directory.start()
         self._closing.push_async_callback(self._directory.stop)
-        journal = await Journal.open(directory)
+        ends = CopiedEnds(
+            Copies(self._redis), lambda record: rated_if_lost(record, self._directory)
+        )
+        journal = await Journal.open(directory, known=ends.known)
         self._closing.push_async_callback(journal.close)
         with contextlib.suppress(LedgerUnavailable):
             await self._births.open()
@@ -134,6 +139,7 @@ class _Adoption:
         shipper.on_late = self._settle_late
         copies = SecondCopy(self._redis, journal.gateway_id)
         shipper.on_shipped = copies.take_out
+        settle_when_shipped(shipper, journal.recovered.ended, self._settle_late)
         lost = journal.recovered.lost
         await self._leases.release_lost([lost_lease(entry) for entry in lost])
         presence = Presence(
@@ -184,14 +190,7 @@ class _Adoption:
                 await self._months.until_recounted()
 
     def _settle_late(self, records: list[UsageRecord]) -> None:
-        for record in records:
-            tenant = self._directory.tenant(record.tenant_id)
-            if tenant is not None:
-                self._leases.settle_again(
-                    recorded_lease(record, tenant.time_zone),
-                    actual_tokens=record.prompt_tokens + record.output_tokens,
-                    actual_cost_pico=record.cost_pico or 0,
-                )
+        settle_recorded(records, self._directory, self._leases)
 
     def _start(self, loop: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(loop))

@@ -8,7 +8,6 @@ from typing import Any
 
 from litestar import Litestar
 
-from billing.domain.usage_record import UsageRecord
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
 from gateway.adapters.copying import Copying
@@ -22,6 +21,7 @@ from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
+from gateway.adapters.reaper import Reaper
 from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
@@ -38,11 +38,12 @@ from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
 from gateway.http.v1 import v1_handlers
+from gateway.metering import ends_known_of, open_metering
 from gateway.serving.attempt import Upstream
 from gateway.serving.clock_watch import watch_clock
 from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
-from gateway.serving.earlier_life import lost_lease, settle_recorded
+from gateway.serving.earlier_life import lost_lease
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
@@ -71,6 +72,7 @@ class Gateway:
     copied: Copying
     shipper: Shipper
     presence: Presence
+    reaper: Reaper
     watch: Watch
 
     def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
@@ -136,13 +138,15 @@ class Gateway:
         does not start, nor one whose Redis runs no scripts.
         """
         settings = self.settings
+        await self.directory.start()
         self.journal = await Journal.open(
             settings.journal_dir,
             segment_bytes=settings.journal_segment_bytes,
             bytes_max=settings.journal_bytes_max,
             storage=self._storage,
+            known=ends_known_of(self).known,
         )
-        self._open_metering()
+        open_metering(self)
         self._open_queue()
         self.watch = Watch(
             directory=self.directory,
@@ -156,7 +160,6 @@ class Gateway:
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
-        await self.directory.start()
         await require_scripts(self.redis)
         with contextlib.suppress(LedgerUnavailable):
             await self.births.open()
@@ -171,6 +174,7 @@ class Gateway:
             self.leases.run(),
             self.presence.run(),
             self.copied.run(),
+            self.reaper.run(),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
@@ -180,31 +184,6 @@ class Gateway:
             watch_clock(self.watch, self.ledger, self.clock),
         ):
             self._start(loop)
-
-    def _open_metering(self) -> None:
-        settings = self.settings
-        self.shipper = Shipper(
-            self.shipping_postgres,
-            self.journal,
-            interval_ms=settings.shipper_interval_ms,
-            batch_rows=settings.shipper_batch_rows,
-            retention_hours=settings.journal_retention_hours,
-        )
-        self.shipper.on_late = self._settle_late
-        self.copied = Copying(
-            self.redis,
-            self.journal,
-            self.shipper,
-            entries_max=settings.second_copy_entries_max,
-            progress=self.live.so_far,
-        )
-        self.presence = Presence(
-            self.gateways,
-            self.journal.gateway_id,
-            self.shipper,
-            owed=lambda: self.leases.owed,
-            heartbeat=self.copied.heartbeat,
-        )
 
     def _open_queue(self) -> None:
         settings = self.settings
@@ -241,9 +220,6 @@ class Gateway:
         task.add_done_callback(_log_end)
         self._tasks.append(task)
 
-    def _settle_late(self, records: list[UsageRecord]) -> None:
-        settle_recorded(records, self.directory, self.leases)
-
     async def close(self) -> None:
         """What still runs ends with an explicit error and is recorded; then all is shipped."""
         self.watch.draining = True
@@ -257,6 +233,7 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.reaper.stop()
         await self.copied.copies.flush()
         if shipped and not (self.leases.owed or self.copied.journal.open):
             with contextlib.suppress(LedgerUnavailable):

@@ -62,6 +62,10 @@ class Settings:
     shipper_batch_rows: int = 1000
     second_copy_entries_max: int = 100_000
     """So many requests that Postgres lacks have a copy in Redis, some 700 bytes each."""
+    gateway_gone_ms: int = 60_000
+    """A gateway that Redis has not seen for so long is gone: what its copies know is recorded."""
+    provisional_hours: int = 24
+    """Such a record waits so long for the gateway's own; then it is final."""
     journal_segment_bytes: int = 64 * 1024 * 1024
     journal_bytes_max: int = 32 * 1024**3
     """Admissions are refused while the journal takes so much; before that shipped segments go,

@@ -24,10 +24,15 @@ def price_from(row: Row[Any]) -> Price:
         input_pico=row.input_pico,
         cached_input_pico=row.cached_input_pico,
         output_pico=row.output_pico,
-        effective_from_ms=(row.effective_from - _EPOCH) // _MILLISECOND,
+        effective_from_ms=unix_ms_of(row.effective_from),
     )
 
 
 def instant_of(at_ms: int) -> datetime:
     """Unix milliseconds as Postgres takes them, exactly."""
     return _EPOCH + at_ms * _MILLISECOND
+
+
+def unix_ms_of(instant: datetime) -> int:
+    """An instant as Postgres gives it, in whole Unix milliseconds."""
+    return (instant - _EPOCH) // _MILLISECOND

@@ -16,6 +16,7 @@ from billing.postgres.schema import is_behind
 from billing.postgres.usage_copy import copy_batch
 from billing.postgres.usage_direct import Encoded, copy_new, encode
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
+from billing.postgres.usage_late import keep_late
 
 POISON_CLASSES = ("22", "23")
 """SQLSTATE classes that blame the row itself: data exceptions and violated constraints. Anything
@@ -108,20 +109,27 @@ async def insert_isolating(
     """Insert what Postgres takes and return the rest, found by halving. Raises SchemaBehind."""
     if len(rows) >= COPY_ROWS_MIN:
         ready = encoded or encode_ahead(rows)
-        if ready is not None and await _copied(connection, lambda: copy_new(connection, ready)):
+        if ready is not None and await _copied(
+            connection, rows, lambda: copy_new(connection, ready)
+        ):
             return []
-        if await _copied(connection, lambda: copy_batch(connection, rows)):
+        if await _copied(connection, rows, lambda: copy_batch(connection, rows)):
             return []
     return await _isolating(connection, sorted(rows, key=lambda row: row.record.request_id.int))
 
 
-async def _copied(connection: AsyncConnection, way: Callable[[], Awaitable[int]]) -> bool:
+async def _copied(
+    connection: AsyncConnection,
+    rows: Sequence[JournaledRecord],
+    way: Callable[[], Awaitable[int]],
+) -> bool:
     """Whether all went in by that way. Where not, nothing did, and a slower one finds out why: a
     record is there already, a row is to blame, the database, or only this way (a user who may make
     no temporary tables)."""
     try:
         async with connection.begin_nested():
-            await way()
+            if await way() < len(rows):
+                await keep_late(connection, rows)
     except (*COPY_FAILS, SQLAlchemyError):
         return False
     return True
@@ -134,7 +142,8 @@ async def _isolating(
         return []
     try:
         async with connection.begin_nested():
-            await insert_batch(connection, rows)
+            if await insert_batch(connection, rows) < len(rows):
+                await keep_late(connection, rows)
     except DBAPIError as error:
         reason = _poison_reason(error)
         if reason is None:

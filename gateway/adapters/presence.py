@@ -73,6 +73,15 @@ class Shipping(Protocol):
         """Whether all up to `mark` is in Postgres, waiting a while for it."""
 
 
+class Census(NamedTuple):
+    """The list of gateways at one moment of the store's time."""
+
+    standings: dict[str, Standing]
+    now_ms: int
+    is_whole: bool
+    """Whether every gateway that serves has had time to enter it."""
+
+
 class Gateways:
     """The list of gateways, as anybody reads it. Every method raises LedgerUnavailable.
 
@@ -107,13 +116,19 @@ class Gateways:
     async def standings(self) -> dict[str, Standing]:
         """Every gateway that is known, also one that was not seen for long and whose journal was
         never shipped whole."""
-        _, _, gateways = await self._list()
+        return (await self.census()).standings
+
+    async def census(self) -> Census:
+        """The same, with when that was, and whether it is all of them."""
+        began_ms, now_ms, gateways = await self._list()
+        born_ms = await self._births.born_ms(_SLOT)
         reply = cast("list[bytes]", await _called(self._script_read_journals, keys=[JOURNALS_KEY]))
         for name, value in zip(reply[::2], reply[1::2], strict=True):
             at_ms, journal = _journal(value)
             known = gateways.get(name.decode(), Standing(at_ms, 0))
             gateways[name.decode()] = replace(known, journal=journal)
-        return gateways
+        whole = is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms)
+        return Census(gateways, now_ms, whole)
 
     async def tell(self, gateway_id: str, through_ms: int, journal: Heartbeat | None = None) -> int:
         """Enter that a gateway is here, has shipped through an instant and how far its journal is;

@@ -1,7 +1,7 @@
 """What a second copy says, and reading those of any gateway back."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
@@ -24,6 +24,7 @@ for i = 1, #page[2], 2 do names[#names + 1] = page[2][i] end
 return { page[1], names }
 """
 _READ = "return redis.call('HGETALL', KEYS[1])"
+_READ_SOME = "return redis.call('HMGET', KEYS[1], unpack(ARGV))"
 _TELL = """\
 redis.call('DEL', KEYS[1])
 for i = 1, #ARGV, 1000 do
@@ -63,6 +64,7 @@ class Copies:
         self._read_page = store.register_script(_READ_PAGE)
         self._read_names = store.register_script(_READ_NAMES)
         self._read = store.register_script(_READ)
+        self._read_some = store.register_script(_READ_SOME)
         self._tell = store.register_script(_TELL)
         self._forget = store.register_script(_FORGET)
 
@@ -71,14 +73,30 @@ class Copies:
         a release that this one does not understand is left out, and said in the log."""
         told = await self._progress(gateway_id)
         async for name, value in self._copies(gateway_id):
-            body = _decoded(value)
-            if body is None:
-                logger.error("second copy: %s of %s cannot be read", name, gateway_id)
-                continue
-            prompt_tokens, output_tokens = told.get(name, (0, 0))
-            if isinstance(body, UsageRecord):
-                prompt_tokens, output_tokens = body.prompt_tokens, body.output_tokens
-            yield Copy(UUID(name), body, prompt_tokens, output_tokens)
+            copy = _copy(gateway_id, name, value, told)
+            if copy is not None:
+                yield copy
+
+    async def some(self, gateway_id: str, request_ids: Sequence[UUID]) -> list[Copy]:
+        """Those of certain requests, as far as there are any that can be read."""
+        told = await self._progress(gateway_id)
+        found: list[Copy | None] = []
+        for start in range(0, len(request_ids), PAGE):
+            names = [request_id.hex for request_id in request_ids[start : start + PAGE]]
+            call = self._read_some([copies_key(gateway_id)], names)
+            values = cast("list[bytes | None]", await self._called(call))
+            found += [
+                None if value is None else _copy(gateway_id, name, value, told)
+                for name, value in zip(names, values, strict=True)
+            ]
+        return [copy for copy in found if copy is not None]
+
+    async def last_write(self, gateway_id: str) -> int | None:
+        """The number of the last write to a gateway's copies, which rises with each; None where
+        there is none."""
+        call = self._read_some([copies_key(gateway_id)], [WRITES])
+        (number,) = cast("list[bytes | None]", await self._called(call))
+        return None if number is None else int(number)
 
     async def names(self, gateway_id: str) -> set[UUID]:
         """Which requests have a copy."""
@@ -136,6 +154,19 @@ class Copies:
 
 def _progress_keys(gateway_id: str) -> list[str]:
     return [f"{copies_key(gateway_id)}.progress"]
+
+
+def _copy(
+    gateway_id: str, name: str, value: bytes, told: Mapping[str, tuple[int, int]]
+) -> Copy | None:
+    body = _decoded(value)
+    if body is None:
+        logger.error("second copy: %s of %s cannot be read", name, gateway_id)
+        return None
+    prompt_tokens, output_tokens = told.get(name, (0, 0))
+    if isinstance(body, UsageRecord):
+        prompt_tokens, output_tokens = body.prompt_tokens, body.output_tokens
+    return Copy(UUID(name), body, prompt_tokens, output_tokens)
 
 
 def _decoded(value: bytes) -> Admitted | UsageRecord | None:

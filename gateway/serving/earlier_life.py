@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from billing.domain.price_book import PriceBook
+from billing.domain.rating import rated
 from billing.domain.usage_record import UsageRecord
 from gateway.domain.billing_month import month_key
 from gateway.domain.lease import Admitted
+from gateway.domain.orphans import needs_rating
 from gateway.domain.spend import scope_names
 from gateway.serving.leases import Leases
 from gateway.serving.ports import Directory, HeldLease
@@ -53,3 +56,13 @@ def settle_recorded(records: Sequence[UsageRecord], directory: Directory, leases
                 actual_tokens=record.prompt_tokens + record.output_tokens,
                 actual_cost_pico=record.cost_pico or 0,
             )
+
+
+def rated_if_lost(record: UsageRecord, directory: Directory) -> UsageRecord:
+    """A lost request's record with what its tokens would have cost; nobody pays for it."""
+    if not needs_rating(record):
+        return record
+    book = directory.price_book()
+    if not directory.knows_prices_at(record.admitted_at_ms):
+        book = PriceBook(())
+    return rated(record, book, record.currency)

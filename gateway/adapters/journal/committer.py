@@ -3,20 +3,21 @@
 import contextlib
 import errno
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
+from billing.domain.usage_record import UsageRecord
 from gateway.adapters.journal.batch import Append, Durable, Fate
 from gateway.adapters.journal.entries import SegmentHeader, encode_body, encode_entry
 from gateway.adapters.journal.framing import HEADER_BYTES, encode_frame
 from gateway.adapters.journal.identity import Identity, begin_boot
 from gateway.adapters.journal.open_requests import OpenRequests
-from gateway.adapters.journal.recovery import lost_record
 from gateway.adapters.journal.segment import Segment, SegmentKey
 from gateway.adapters.journal.space import JournalSpace
 from gateway.adapters.journal.storage import Storage
 from gateway.domain.lease import Admitted
+from gateway.domain.orphans import lost_record
 
 PROBE_BYTES = 64 * 1024
 """Space that a full disk must have again before admissions are tried."""
@@ -59,15 +60,21 @@ class Committer:
         """Whether a write failed, so that there is no segment to append to."""
         return self._segment is None
 
-    def begin(self, lost: Sequence[Admitted], *, now_ms: int) -> None:
-        """Open the boot's first segment and end there what an earlier boot left open.
-
-        Raises OSError.
+    def begin(
+        self,
+        lost: Sequence[Admitted],
+        *,
+        now_ms: int,
+        known: Mapping[UUID, UsageRecord] | None = None,
+    ) -> None:
+        """Open the boot's first segment and end there what an earlier boot left open: as `known`
+        says or, where it does not, as gateway_lost. Raises OSError.
         """
-        ended = [
-            Append(entry.request_id, encode_body(lost_record(entry, now_ms=now_ms)), None)
+        ends = (
+            (known or {}).get(entry.request_id) or lost_record(entry, now_ms=now_ms)
             for entry in lost
-        ]
+        )
+        ended = [Append(end.request_id, encode_body(end), None) for end in ends]
         self._open_segment(tuple(lost), ended)
 
     def commit(self, batch: Sequence[Append]) -> list[Fate]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from billing.domain.usage_record import UsageRecord
+from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.adapters.journal.batch import Append, Durable, Fate
 from gateway.adapters.journal.committer import BYTES_MAX, Committer
 from gateway.adapters.journal.entries import encode_body
@@ -41,6 +41,8 @@ class Recovered:
 
     lost: tuple[Admitted, ...]
     """Requests that were running: they are recorded as gateway_lost; their leases may go."""
+    ended: tuple[UsageRecord, ...]
+    """Ends that a copy knew and this disk did not; they may not have been settled."""
     damaged_records: int
     cut_bytes: int
 
@@ -48,6 +50,10 @@ class Recovered:
 def wall_clock_ms() -> int:
     """Unix time in milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+Known = Callable[[str, Sequence[Admitted]], Awaitable[Mapping[UUID, UsageRecord]]]
+"""What is known elsewhere of requests that a gateway's earlier life had open. Does not raise."""
 
 
 class Journal:
@@ -67,7 +73,7 @@ class Journal:
         self.directory = directory
         self.storage = storage
         self.gateway_id = gateway_id
-        self.recovered = Recovered((), 0, 0)
+        self.recovered = Recovered((), (), 0, 0)
         self._lock = lock
         self._writer: Writer
         self._space: JournalSpace
@@ -83,17 +89,31 @@ class Journal:
         heal_interval_ms: int = HEAL_INTERVAL_MS,
         storage: Storage | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
+        known: Known | None = None,
     ) -> Self:
         """Recover what lies there and begin a new boot. Admissions are refused while its segments
-        take `bytes_max` or more; ends are not.
+        take `bytes_max` or more; ends are not. What was open ends as `known` says, else as lost.
 
         Raises JournalUnusable where another gateway has the directory or it cannot be written.
         """
         disk = storage or Storage()
         lock = await asyncio.to_thread(DirectoryLock.take, directory)
         try:
-            recovery, committer = await asyncio.to_thread(
-                _begin, directory, disk, segment_bytes, bytes_max, now_ms()
+            recovery, identity = await asyncio.to_thread(_find, directory, disk)
+            lost = tuple(recovery.open_requests.values())
+            ends: Mapping[UUID, UsageRecord] = {}
+            if lost and identity is not None and known is not None:
+                ends = await known(identity.gateway_id, lost)
+            committer = await asyncio.to_thread(
+                _begin,
+                directory,
+                disk,
+                identity,
+                segment_bytes=segment_bytes,
+                bytes_max=bytes_max,
+                now_ms=now_ms(),
+                lost=lost,
+                ends=ends,
             )
         except OSError as error:
             lock.release()
@@ -102,9 +122,7 @@ class Journal:
             lock.release()
             raise
         journal = cls(directory, lock, committer.identity.gateway_id, disk)
-        journal.recovered = Recovered(
-            tuple(recovery.open_requests.values()), recovery.damaged_records, recovery.cut_bytes
-        )
+        journal.recovered = _recovered(recovery, ends)
         journal._space = committer.space
         journal._writer = Writer(
             committer,
@@ -203,15 +221,27 @@ class Journal:
             listener()
 
 
-def _begin(
-    directory: Path, storage: Storage, segment_bytes: int, bytes_max: int, now_ms: int
-) -> tuple[Recovery, Committer]:
+def _find(directory: Path, storage: Storage) -> tuple[Recovery, Identity | None]:
     recovery = recover(directory, storage)
     identity = read_identity(directory)
     if identity is None and recovery.gateway_id is not None:
         identity = Identity(recovery.gateway_id, recovery.last_boot)
     if identity is not None and identity.boot < recovery.last_boot:
         identity = Identity(identity.gateway_id, recovery.last_boot)
+    return recovery, identity
+
+
+def _begin(
+    directory: Path,
+    storage: Storage,
+    identity: Identity | None,
+    *,
+    segment_bytes: int,
+    bytes_max: int,
+    now_ms: int,
+    lost: Sequence[Admitted],
+    ends: Mapping[UUID, UsageRecord],
+) -> Committer:
     committer = Committer(
         directory,
         storage,
@@ -219,11 +249,21 @@ def _begin(
         segment_bytes=segment_bytes,
         bytes_max=bytes_max,
     )
-    lost = tuple(recovery.open_requests.values())
-    committer.begin(lost, now_ms=now_ms)
+    committer.begin(lost, now_ms=now_ms, known=ends)
+    return committer
+
+
+def _recovered(recovery: Recovery, ends: Mapping[UUID, UsageRecord]) -> Recovered:
+    ended = {
+        request_id: end
+        for request_id, end in ends.items()
+        if end.outcome is not Outcome.GATEWAY_LOST
+    }
+    opened = recovery.open_requests
+    lost = tuple(entry for request_id, entry in opened.items() if request_id not in ended)
     if lost:
         logger.warning("journal: %d requests of an earlier boot are gateway_lost", len(lost))
-    return recovery, committer
+    return Recovered(lost, tuple(ended.values()), recovery.damaged_records, recovery.cut_bytes)
 
 
 def _unavailable() -> Overloaded:

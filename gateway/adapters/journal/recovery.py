@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from billing.domain.policy import CURRENT_POLICY, is_billable
-from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
 from gateway.adapters.journal.entries import (
     AdmittedEntry,
     Record,
@@ -55,30 +53,6 @@ def recover(directory: Path, storage: Storage) -> Recovery:
     for key in _from_last_header(directory, segments):
         _replay(directory, storage, key, found)
     return found
-
-
-def lost_record(entry: Admitted, *, now_ms: int) -> UsageRecord:
-    """How a request ends whose gateway died: what it used is unknown, so nothing is claimed, and
-    nothing costs nothing at any price."""
-    cost_pico = None if entry.currency is None else 0
-    return UsageRecord(
-        request_id=entry.request_id,
-        tenant_id=entry.tenant_id,
-        api_key_id=entry.api_key_id,
-        model=entry.model,
-        request_class=entry.request_class,
-        admitted_at_ms=entry.admitted_at_ms,
-        ended_at_ms=now_ms,
-        sequences=entry.sequences,
-        queue_ms=entry.queue_ms,
-        outcome=Outcome.GATEWAY_LOST,
-        usage_source=UsageSource.ESTIMATED,
-        billable=is_billable(Outcome.GATEWAY_LOST, 0),
-        billing_policy=CURRENT_POLICY,
-        cost_pico=cost_pico,
-        list_cost_pico=cost_pico,
-        currency=entry.currency,
-    )
 
 
 def _cut_torn_end(path: Path, storage: Storage) -> int:

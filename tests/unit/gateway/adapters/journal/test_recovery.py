@@ -13,10 +13,11 @@ from gateway.adapters.journal.entries import (
     encode_header,
 )
 from gateway.adapters.journal.framing import encode_frame
-from gateway.adapters.journal.recovery import lost_record, recover
+from gateway.adapters.journal.recovery import recover
 from gateway.adapters.journal.segment import SegmentKey
 from gateway.adapters.journal.storage import Storage
 from gateway.domain.lease import Admitted
+from gateway.domain.orphans import lost_record
 
 
 def header(

@@ -1,0 +1,75 @@
+"""Accounts of journals that came after their requests' provisional rows had become final.
+
+Such a row stays as it is: it may be on an invoice. What the journal says, and by how much it
+differs, is kept beside it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from billing.postgres.usage_insert import JournaledRecord
+
+REAPED = "reaped"
+"""Flags rows that another gateway wrote in the place of one that was gone."""
+
+_FINAL_ALREADY = """
+SELECT row.request_id
+FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[])) AS sent (request_id, at_ms)
+JOIN usage_record AS row
+    ON row.request_id = sent.request_id AND row.admitted_at = unix_ms_time(sent.at_ms)
+WHERE row.final AND :flag = ANY (row.usage_flags)
+"""
+_KEEP = """
+INSERT INTO usage_late (request_id, admitted_at, tenant_id, gateway_id, boot, seq, outcome,
+    prompt_tokens, output_tokens, cost_pico, currency, payload)
+SELECT row.request_id, row.admitted_at, row.tenant_id, CAST(:gateway_id AS text),
+    CAST(:boot AS bigint), CAST(:seq AS bigint), CAST(:outcome AS text),
+    CAST(:prompt_tokens AS bigint) - row.prompt_tokens,
+    CAST(:output_tokens AS bigint) - row.output_tokens,
+    CAST(:cost_pico AS bigint) - row.cost_pico, CAST(:currency AS text),
+    CAST(:payload AS bytea)
+FROM usage_record AS row
+WHERE row.request_id = :request_id AND row.admitted_at = unix_ms_time(:at_ms)
+ON CONFLICT DO NOTHING
+"""
+
+
+async def keep_late(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> int:
+    """Keep those of `rows` that came too late, within the caller's transaction, in which they were
+    to be written before; returns how many came too late. Repeating it adds none."""
+    accounts = {
+        row.record.request_id: row
+        for row in rows
+        if row.record.final and REAPED not in row.record.usage_flags
+    }
+    if not accounts:
+        return 0
+    sent = {
+        "ids": list(accounts),
+        "times": [row.record.admitted_at_ms for row in accounts.values()],
+        "flag": REAPED,
+    }
+    late = sorted((await connection.execute(text(_FINAL_ALREADY), sent)).scalars())
+    for request_id in late:
+        await connection.execute(text(_KEEP), _values(accounts[request_id]))
+    return len(late)
+
+
+def _values(row: JournaledRecord) -> dict[str, object]:
+    record = row.record
+    return {
+        "request_id": record.request_id,
+        "at_ms": record.admitted_at_ms,
+        "gateway_id": row.gateway_id,
+        "boot": row.boot,
+        "seq": row.seq,
+        "outcome": str(record.outcome),
+        "prompt_tokens": record.prompt_tokens,
+        "output_tokens": record.output_tokens,
+        "cost_pico": record.cost_pico,
+        "currency": record.currency,
+        "payload": msgspec.msgpack.encode(record),
+    }

@@ -1,0 +1,67 @@
+"""What a gateway records with: its journal's shipper, the second copy, its place in the list of
+gateways, and what looks after those that are gone."""
+
+from typing import TYPE_CHECKING
+
+from billing.domain.usage_record import UsageRecord
+from gateway.adapters.copying import Copying
+from gateway.adapters.presence import Presence
+from gateway.adapters.reaper import Reaper
+from gateway.adapters.reaper_restart import CopiedEnds, settle_when_shipped
+from gateway.adapters.second_copy_records import Copies
+from gateway.adapters.shipper import Shipper
+from gateway.adapters.turns import RedisTurns
+from gateway.serving.earlier_life import rated_if_lost, settle_recorded
+
+if TYPE_CHECKING:
+    from gateway.app import Gateway
+
+
+def ends_known_of(gateway: "Gateway") -> CopiedEnds:
+    """What is known of requests that the gateway's journal has open when it opens again."""
+    return CopiedEnds(
+        Copies(gateway.redis), lambda record: rated_if_lost(record, gateway.directory)
+    )
+
+
+def open_metering(gateway: "Gateway") -> None:
+    """Put them together once the journal is open; none of them runs yet."""
+    settings, journal = gateway.settings, gateway.journal
+
+    def settle_late(records: list[UsageRecord]) -> None:
+        settle_recorded(records, gateway.directory, gateway.leases)
+
+    gateway.shipper = Shipper(
+        gateway.shipping_postgres,
+        journal,
+        interval_ms=settings.shipper_interval_ms,
+        batch_rows=settings.shipper_batch_rows,
+        retention_hours=settings.journal_retention_hours,
+    )
+    gateway.shipper.on_late = settle_late
+    gateway.copied = Copying(
+        gateway.redis,
+        journal,
+        gateway.shipper,
+        entries_max=settings.second_copy_entries_max,
+        progress=gateway.live.so_far,
+    )
+    settle_when_shipped(gateway.shipper, journal.recovered.ended, settle_late)
+    gateway.presence = Presence(
+        gateway.gateways,
+        journal.gateway_id,
+        gateway.shipper,
+        owed=lambda: gateway.leases.owed,
+        heartbeat=gateway.copied.heartbeat,
+    )
+    gateway.reaper = Reaper(
+        gateway.gateways,
+        Copies(gateway.redis),
+        gateway.postgres,
+        RedisTurns(gateway.redis),
+        own=journal.gateway_id,
+        rate=lambda record: rated_if_lost(record, gateway.directory),
+        on_ends=settle_late,
+        gone_after_ms=settings.gateway_gone_ms,
+        final_after_ms=settings.provisional_hours * 3_600_000,
+    )
