@@ -1,5 +1,6 @@
 """What goes into a group commit, and what comes of it."""
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
@@ -10,7 +11,8 @@ from gateway.adapters.journal.segment import SegmentKey
 from gateway.domain.lease import Admitted
 
 
-class Append(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Append:
     """One entry to write. `admitted` is the admission itself, None for an end."""
 
     request_id: UUID

@@ -81,8 +81,10 @@ class Committer:
         """Make a batch durable together; never raises OSError."""
         wanted = [append for append in batch if append.admitted is not None]
         room = self._segment is not None and (not wanted or self._make_room(wanted))
-        writable = [append for append in batch if room or append.admitted is None]
+        writable = batch if room else [each for each in batch if each.admitted is None]
         written = self._segment is not None and self._write(writable)
+        if written and room:
+            return [Fate.DURABLE] * len(batch)
         return [
             Fate.DURABLE
             if written and (room or append.admitted is None)
@@ -130,7 +132,8 @@ class Committer:
 
     def forget(self, request_ids: Sequence[UUID]) -> None:
         """These ended outside the file: the next header does not list them."""
-        self._open.remove(request_ids)
+        for request_id in request_ids:
+            self._open.end(request_id)
         self._publish()
 
     def seal(self) -> None:
@@ -187,15 +190,17 @@ class Committer:
 
     def _frames(self, batch: Sequence[Append], *, first_seq: int) -> bytes:
         return b"".join(
-            encode_frame(encode_entry(append.kind, seq, append.body))
-            for seq, append in enumerate(batch, start=first_seq)
+            [
+                encode_frame(encode_entry(append.kind, seq, append.body))
+                for seq, append in enumerate(batch, start=first_seq)
+            ]
         )
 
     def _account(self, batch: Sequence[Append]) -> None:
         for append in batch:
             self._seq += 1
             if append.admitted is None:
-                self._open.remove([append.request_id])
+                self._open.end(append.request_id)
             else:
                 self._open.add(
                     append.admitted,

@@ -1,6 +1,5 @@
 """Requests admitted and not yet ended, and the disk space kept for their ends."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,16 +31,15 @@ class OpenRequests:
 
     def add(self, entry: Admitted, *, boot: int, seq: int, reserved_bytes: int) -> None:
         """It is admitted, by the entry of that number."""
-        self.remove([entry.request_id])
+        self.end(entry.request_id)
         self._open[entry.request_id] = _Open(entry, boot, seq, reserved_bytes)
         self.reserved_bytes += reserved_bytes
 
-    def remove(self, request_ids: Iterable[UUID]) -> None:
-        """They have ended; those that are not open are passed over."""
-        for request_id in request_ids:
-            closed = self._open.pop(request_id, None)
-            if closed is not None:
-                self.reserved_bytes -= closed.reserved_bytes
+    def end(self, request_id: UUID) -> None:
+        """It has ended; one that is not open is passed over."""
+        closed = self._open.pop(request_id, None)
+        if closed is not None:
+            self.reserved_bytes -= closed.reserved_bytes
 
     def entries(self) -> tuple[Admitted, ...]:
         """All, oldest first."""

@@ -14,7 +14,7 @@ from gateway.adapters.journal.committer import Committer
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Waiting:
     """An entry and who waits for it."""
 
@@ -160,17 +160,14 @@ class Writer:
             return batch, forgotten, self._stopping
 
     def _settle(self, batch: Sequence[Waiting], fates: Sequence[Fate]) -> None:
-        with self._changed:
-            for waiting, fate in zip(batch, fates, strict=True):
-                if fate is Fate.SPARE:
-                    self._spare[waiting.append.request_id] = waiting
-        self._announce(
-            [
-                (waiting.done, fate)
-                for waiting, fate in zip(batch, fates, strict=True)
-                if fate is not Fate.SPARE
-            ]
-        )
+        answers = list(zip([waiting.done for waiting in batch], fates, strict=True))
+        if Fate.SPARE in fates:
+            with self._changed:
+                for waiting, fate in zip(batch, fates, strict=True):
+                    if fate is Fate.SPARE:
+                        self._spare[waiting.append.request_id] = waiting
+            answers = [(done, fate) for done, fate in answers if fate is not Fate.SPARE]
+        self._announce(answers)
 
     def _heal(self) -> None:
         with self._changed:

@@ -9,10 +9,11 @@ def test_space_is_kept_until_the_end() -> None:
     first, second = an_admission(), an_admission()
     requests.add(first, boot=1, seq=1, reserved_bytes=100)
     requests.add(second, boot=1, seq=2, reserved_bytes=30)
-    requests.remove([first.request_id, first.request_id])
+    for _ in range(2):
+        requests.end(first.request_id)
     assert (requests.reserved_bytes, requests.entries()) == (30, (second,))
     assert requests.oldest == (1, 2)
-    requests.remove([second.request_id])
+    requests.end(second.request_id)
     assert requests.entries() == ()
     assert requests.reserved_bytes == 0
 
