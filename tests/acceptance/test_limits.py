@@ -1,10 +1,8 @@
 """Limits hold exactly over two gateways (issue line 3)."""
 
-import time
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from weir_dev import WeirDev, together
 
 
@@ -44,36 +42,6 @@ def test_a_client_in_sequence_never_meets_its_own_last_request(simulated: WeirDe
     for index in range(20):
         reply = simulated.chat(gateway=index, stream=bool(index % 2), max_tokens=2)
         assert reply.status == 200, reply.raw
-
-
-@pytest.mark.timeout(200)
-async def test_no_trailing_minute_passes_the_tpm(simulated: WeirDev) -> None:
-    """INV-3: 1,000 TPM, offered far more for 75 s: at most 1,000 tokens in any trailing 60 s."""
-    simulated.set_limits(tpm=1000)
-    began = time.time()
-    served = []
-    index = 0
-    while time.time() < began + 75:
-        for reply in together(4, lambda i: simulated.chat(gateway=i, max_tokens=60)):
-            index += 1
-            if reply.status == 200:
-                served.append(reply.headers["x-request-id"])
-            else:
-                assert reply.error["type"] == "tokens"
-    rows = await simulated.sql(
-        "SELECT admitted_at, prompt_tokens + output_tokens AS tokens FROM usage_records "
-        "WHERE request_id = ANY($1::uuid[]) ORDER BY admitted_at",
-        served,
-    )
-    assert len(rows) == len(served)
-    for first in range(len(rows)):
-        window = [
-            row["tokens"]
-            for row in rows[first:]
-            if (row["admitted_at"] - rows[first]["admitted_at"]).total_seconds() < 60
-        ]
-        assert sum(window) <= 1000
-    assert sum(row["tokens"] for row in rows) > 1000, "the second minute was never opened"
 
 
 def test_headers_tell_what_is_left(simulated: WeirDev) -> None:
