@@ -27,6 +27,7 @@ async def show_gauges(gateway: "Gateway") -> None:
     metrics.STRAY_ROWS.set(gateway.shipper.outstanding.stray_rows)
     metrics.MISSING.set(gateway.shipper.missing_records)
     metrics.UNCOPIED.set(gateway.copied.copies.uncopied)
+    metrics.GATEWAYS_GONE.set(gateway.reaper.gone)
     metrics.UNSETTLED.set(gateway.leases.unsettled)
     admission_metrics.WITHHELD.set(gateway.leases.withheld)
     admission_metrics.EXCESS.set(gateway.leases.excess)

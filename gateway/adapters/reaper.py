@@ -41,6 +41,7 @@ from gateway.domain.orphans import (
 from gateway.domain.presence import GONE_MS, Heartbeat, Standing
 from gateway.serving.month_ports import Turns
 from gateway.serving.ports import LedgerUnavailable
+from gateway.telemetry import metrics
 
 PERIOD_S = 5.0
 TIDY_S = 60.0
@@ -186,6 +187,7 @@ class Reaper:
         if written:
             logger.warning("reaper: %d provisional rows of %s", written, orphan.gateway_id)
         self.written += written
+        metrics.PROVISIONAL.inc(written)
         settled = [copy.body for copy in copies if isinstance(copy.body, UsageRecord)]
         if settled:
             self._on_ends(settled)

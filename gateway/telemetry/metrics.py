@@ -65,6 +65,14 @@ ENGINE_SAMPLES = Counter(
     "Readings of engines' own counters: stored, unread, or late, when another gateway had begun.",
     ["outcome"],
 )
+GATEWAYS_GONE = Gauge(
+    "weir_gateways_gone",
+    "Gateways that are gone and of which something is expected: as each sees it, not to be added "
+    "up.",
+)
+PROVISIONAL = Counter(
+    "weir_provisional_rows_total", "Rows written in the place of gateways that are gone."
+)
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
 HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", ["provider"])
 HOSTED_ATTEMPTS = Counter(
