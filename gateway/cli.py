@@ -33,6 +33,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway.commands.dead_letters:dead_letters",
         "Usage records that Postgres refused.",
     ),
+    "reconcile": (
+        "gateway.commands.reconcile:reconcile",
+        "Prove usage records against journals, engines and roll-ups.",
+    ),
     "backend": ("backend.command:backend", "Run one worker."),
     "loadtest": ("backend.loadtest.command:loadtest", "Open-loop load, goodput and the knee."),
 }

@@ -1,6 +1,6 @@
 """What a check says: findings, each of which is wrong, and terms, each of which explains."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from uuid import UUID
 
@@ -77,3 +77,13 @@ def skipped(check: Check, why: str) -> Verdict:
 def count_findings(verdicts: Iterable[Verdict]) -> int:
     """Of all checks together."""
     return sum(len(verdict.findings) for verdict in verdicts)
+
+
+def added_up(check: Check, verdicts: Sequence[Verdict]) -> Verdict:
+    """One check's verdicts on parts of what it looked at, as one."""
+    sizes: dict[str, int] = {}
+    for verdict in verdicts:
+        for term in verdict.terms:
+            sizes[term.name] = sizes.get(term.name, 0) + term.size
+    found = tuple(finding for verdict in verdicts for finding in verdict.findings)
+    return Verdict(check, terms(**sizes), found)

@@ -1,0 +1,206 @@
+"""REC-1: every number of every journal is in Postgres, and every end among them is a row."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
+
+_RECORDS = "journal records"
+_REQUESTS = "requests"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """One boot of a gateway's journal: its watermark, and what Postgres holds of it."""
+
+    boot: int
+    seq: int = 0
+    """The watermark: all numbers up to it are said to be in Postgres."""
+    admitted: int = 0
+    ended: int = 0
+    missing: int = 0
+    rows: int | None = None
+    """Usage records that name this boot as where they come from; None where nobody counted."""
+    letters: int = 0
+    """Dead letters that wait."""
+    late: int = 0
+    """Ends that came after another gateway's account had become final: items, no rows."""
+    last_row_seq: int = 0
+    durable_seq: int = 0
+    """The last number that was heard to be on its disk; 0 where nobody heard."""
+    open_count: int = 0
+    """Requests that were open then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayJournal:
+    """A gateway's journal, with all its boots."""
+
+    gateway_id: str
+    boots: Sequence[Boot]
+    is_gone: bool = False
+    """Not seen for longer than its requests can wait for it, and not by an orderly end."""
+    told_by_others: int = 0
+    """Rows of its requests that another gateway wrote from their second copies, and that its own
+    journal has not replaced."""
+    without_place: int = 0
+    """Rows that it wrote by another way than its journal: these may be an end of the journal too,
+    which then has no row of its own."""
+
+
+@dataclass(frozen=True)
+class NumberGap:
+    """Numbers that a disk has lost, both ends included."""
+
+    gateway_id: str
+    boot: int
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A record that Postgres refused and that waits for a person; `tokens` where it is legible."""
+
+    id: int
+    gateway_id: str
+    source: str
+    request_id: UUID | None
+    reason: str
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A request that is known to have ended and has no row. `told_by` is who knows of it."""
+
+    request_id: UUID
+    gateway_id: str
+    tokens: int
+    told_by: str
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What of a gone gateway's journal never came: how many numbers, and how many requests those
+    ended or left open, which is what its heartbeats said."""
+
+    records: int
+    requests: int
+
+
+def check_journals(
+    journals: Sequence[GatewayJournal],
+    *,
+    gaps: Sequence[NumberGap] = (),
+    letters: Sequence[Letter] = (),
+    lost: Sequence[Lost] = (),
+    late_tokens: int = 0,
+) -> Verdict:
+    """REC-1 of all journals. `lost` names requests; where there are any, they are found beside the
+    numbers that say how many there must be."""
+    boots = [boot for journal in journals for boot in journal.boots]
+    tails = {journal.gateway_id: tail_of(journal) for journal in journals}
+    gone = {journal.gateway_id for journal in journals if journal.is_gone}
+    findings = [
+        *(finding for journal in journals for finding in _of_journal(journal)),
+        *map(_of_gap, gaps),
+        *map(_of_letter, letters),
+        *map(_of_lost, lost),
+    ]
+    return Verdict(
+        Check.JOURNALS,
+        terms(
+            records=sum(boot.seq for boot in boots),
+            ends=sum(boot.ended for boot in boots),
+            rows=sum(boot.rows or 0 for boot in boots),
+            not_shipped_yet=sum(t.records for name, t in tails.items() if name not in gone),
+            told_by_others=sum(journal.told_by_others for journal in journals),
+            told_after_finality=sum(boot.late for boot in boots),
+            told_after_finality_tokens=late_tokens,
+            without_place=sum(journal.without_place for journal in journals),
+        ),
+        tuple(findings),
+    )
+
+
+def tail_of(journal: GatewayJournal) -> Tail:
+    """What is behind its watermarks.
+
+    Of the numbers behind a watermark, a are admissions and e ends. Their sum is known, and so is
+    a − e: by how much more requests were open at the end than at the watermark.
+    """
+    records = requests = 0
+    for boot in journal.boots:
+        behind = boot.durable_seq - boot.seq
+        if behind <= 0:
+            continue
+        records += behind
+        open_then = boot.admitted - boot.ended
+        ends = max(0, (behind - (boot.open_count - open_then)) // 2)
+        requests += ends + boot.open_count
+    return Tail(records, requests)
+
+
+def _of_journal(journal: GatewayJournal) -> Iterator[Finding]:
+    # An end that has a row already, by another way, leaves none of its own: so many at most.
+    spare = journal.without_place + journal.told_by_others
+    for boot in journal.boots:
+        subject = f"{journal.gateway_id}/{boot.boot}"
+        if boot.rows is not None:
+            lacking = boot.ended - boot.rows - boot.letters - boot.late
+            if lacking > spare:
+                yield _finding(subject, lacking - spare, "usage records", "ended, and has no row")
+            elif lacking < 0:
+                yield _finding(subject, -lacking, "usage records", "more rows than ends")
+        if boot.last_row_seq > boot.seq:
+            yield _finding(
+                subject, boot.last_row_seq - boot.seq, _RECORDS, "rows beyond its watermark"
+            )
+    if journal.is_gone:
+        tail = tail_of(journal)
+        lacking = tail.requests - journal.told_by_others
+        if tail.records and lacking > 0:
+            yield _finding(
+                journal.gateway_id,
+                lacking,
+                _REQUESTS,
+                f"the gateway is gone and {tail.records} numbers of its journal never came;"
+                f" nobody else told of these requests",
+            )
+
+
+def _of_gap(gap: NumberGap) -> Finding:
+    return _finding(
+        f"{gap.gateway_id}/{gap.boot}",
+        gap.last_seq - gap.first_seq + 1,
+        _RECORDS,
+        f"its disk has lost numbers {gap.first_seq} to {gap.last_seq}",
+    )
+
+
+def _of_letter(letter: Letter) -> Finding:
+    return Finding(
+        Check.JOURNALS,
+        f"dead letter {letter.id} of {letter.gateway_id}, {letter.source}",
+        letter.request_id,
+        letter.tokens or 1,
+        "tokens" if letter.tokens else "usage records",
+        f"Postgres refused it ({letter.reason}) and nobody has resolved it",
+    )
+
+
+def _of_lost(lost: Lost) -> Finding:
+    return Finding(
+        Check.JOURNALS,
+        lost.gateway_id,
+        lost.request_id,
+        max(1, lost.tokens),
+        "tokens" if lost.tokens else "requests",
+        f"ended, and has no row; {lost.told_by} knows of it",
+    )
+
+
+def _finding(subject: str, size: int, unit: str, what: str) -> Finding:
+    return Finding(Check.JOURNALS, subject, None, size, unit, what)

@@ -1,0 +1,171 @@
+"""What Postgres holds of journals, as REC-1 and REC-2 compare it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import Uuid
+
+from billing.domain.reconciliation.journals import Boot, Letter, Lost, NumberGap
+from billing.domain.usage_record import UsageRecord
+
+_REAPED = "reaped"
+"""Flags rows that another gateway wrote in the place of one that was gone."""
+FINDINGS_READ = 1_000
+"""Of each kind so many are read; sizes that are summed up count all."""
+
+_WATERMARKS = """
+SELECT gateway_id, boot, seq, admitted_count, ended_count, missing_count FROM journal_watermark
+"""
+_SEEN = "SELECT gateway_id, boot, durable_seq, open_count, seen_at FROM gateway_seen"
+_ROWS = """
+SELECT gateway_id, boot, count(*) AS rows, max(seq) AS last_seq FROM usage_record
+WHERE boot IS NOT NULL GROUP BY gateway_id, boot
+"""
+_WITHOUT_PLACE = """
+SELECT gateway_id, count(*), count(*) FILTER (WHERE :reaped = ANY (usage_flags))
+FROM usage_record WHERE boot IS NULL GROUP BY gateway_id
+"""
+_LETTERS_BY_BOOT = """
+SELECT gateway_id, split_part(source, ':', 1)::bigint AS boot, count(*) AS letters
+FROM usage_dead_letter WHERE resolved_at IS NULL AND source ~ '^[0-9]+:[0-9]+$' GROUP BY 1, 2
+"""
+_LATE = """
+SELECT gateway_id, boot, count(*) AS ends FROM usage_late
+WHERE boot IS NOT NULL GROUP BY gateway_id, boot
+"""
+_LATE_TOKENS = """
+SELECT coalesce(sum(abs(prompt_tokens) + abs(output_tokens)), 0) FROM usage_late
+WHERE came_at >= :since
+"""
+_GAPS = """
+SELECT gateway_id, boot, first_seq, last_seq FROM journal_gap
+WHERE found_at >= :since ORDER BY gateway_id, boot, first_seq LIMIT :limit
+"""
+_LETTERS = """
+SELECT id, gateway_id, source, request_id, reason, payload FROM usage_dead_letter
+WHERE resolved_at IS NULL ORDER BY id LIMIT :limit
+"""
+# An attempt is written with its record, in one transaction: alone it says that a record was there.
+_ORPHANED_ATTEMPTS = """
+SELECT request_id, min(worker_id), sum(prompt_tokens + output_tokens) FROM usage_attempt AS attempt
+WHERE admitted_at >= :since AND admitted_at < :until AND NOT EXISTS (
+    SELECT 1 FROM usage_record AS record
+    WHERE record.request_id = attempt.request_id AND record.admitted_at = attempt.admitted_at
+) GROUP BY request_id ORDER BY request_id LIMIT :limit
+"""
+_KNOWN = text(
+    "SELECT request_id FROM usage_record"
+    " WHERE request_id = ANY(:ids) AND admitted_at = uuid_v7_time(request_id)"
+    " UNION SELECT request_id FROM usage_dead_letter WHERE request_id = ANY(:ids)"
+    " UNION SELECT request_id FROM usage_late WHERE request_id = ANY(:ids)"
+).bindparams(bindparam("ids", type_=ARRAY(Uuid)))
+
+
+@dataclass(frozen=True)
+class StoredJournal:
+    """A gateway's journal as Postgres knows it. `seen_at` is when it was last heard of, None where
+    nobody wrote that down."""
+
+    gateway_id: str
+    boots: Sequence[Boot]
+    seen_at: datetime | None
+    told_by_others: int
+    """Rows that another gateway wrote and that its journal has not replaced."""
+    without_place: int
+    """Rows that it wrote itself by another way than its journal."""
+
+
+async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[StoredJournal]:
+    """Every journal there ever was. `count_rows` reads all usage records."""
+    boots = _Boots()
+    seen: dict[str, datetime] = {}
+    for row in await db.execute(text(_WATERMARKS)):
+        boots.change(
+            row[0], row[1], seq=row[2], admitted=row[3], ended=row[4], missing=row[5],
+            rows=0 if count_rows else None,
+        )  # fmt: skip
+    for row in await db.execute(text(_SEEN)):
+        boots.change(row[0], row[1], durable_seq=row[2], open_count=row[3])
+        seen[row[0]] = max(row[4], seen.get(row[0], row[4]))
+    for row in await db.execute(text(_ROWS)) if count_rows else ():
+        boots.change(row[0], row[1], rows=row[2], last_row_seq=row[3])
+    for row in await db.execute(text(_LETTERS_BY_BOOT)):
+        boots.change(row[0], row[1], letters=row[2])
+    for row in await db.execute(text(_LATE)):
+        boots.change(row[0], row[1], late=row[2])
+    others: dict[str, tuple[int, int]] = {}
+    for name, rows, reaped in await db.execute(text(_WITHOUT_PLACE), {"reaped": _REAPED}):
+        others[name] = (reaped, rows - reaped)
+    by_gateway = boots.by_gateway()
+    return [
+        StoredJournal(name, by_gateway.get(name, ()), seen.get(name), *others.get(name, (0, 0)))
+        for name in sorted({*by_gateway, *others})
+    ]
+
+
+class _Boots:
+    """What is known of each boot, brought together from several tables."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], Boot] = {}
+
+    def change(self, gateway_id: str, boot: int, **values: int | None) -> None:
+        known = self._known.get((gateway_id, boot), Boot(boot=boot))
+        self._known[gateway_id, boot] = replace(known, **values)  # type: ignore[arg-type]
+
+    def by_gateway(self) -> dict[str, list[Boot]]:
+        found: dict[str, list[Boot]] = defaultdict(list)
+        for (gateway_id, _), boot in sorted(self._known.items()):
+            found[gateway_id].append(boot)
+        return found
+
+
+async def load_gaps(db: AsyncConnection, since: datetime) -> list[NumberGap]:
+    """Numbers that disks have lost, of what was found at or after `since`."""
+    rows = await db.execute(text(_GAPS), {"since": since, "limit": FINDINGS_READ})
+    return [NumberGap(*row) for row in rows]
+
+
+async def load_letters(db: AsyncConnection) -> list[Letter]:
+    """Dead letters that wait, the oldest first."""
+    rows = await db.execute(text(_LETTERS), {"limit": FINDINGS_READ})
+    return [
+        Letter(row.id, row.gateway_id, row.source, row.request_id, row.reason, _tokens(row.payload))
+        for row in rows
+    ]
+
+
+async def load_late_tokens(db: AsyncConnection, since: datetime) -> int:
+    """By how many tokens accounts that came too late, at or after `since`, differ from the rows."""
+    return int(await db.scalar(text(_LATE_TOKENS), {"since": since}) or 0)
+
+
+async def load_orphaned_attempts(
+    db: AsyncConnection, since: datetime, until: datetime
+) -> list[Lost]:
+    """Requests of a period that have attempts and no record."""
+    chosen = {"since": since, "until": until, "limit": FINDINGS_READ}
+    rows = await db.execute(text(_ORPHANED_ATTEMPTS), chosen)
+    return [Lost(row[0], row[1], int(row[2]), "an attempt of it") for row in rows]
+
+
+async def load_known(db: AsyncConnection, request_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Which of these requests have a row, or a dead letter, or came too late for a row."""
+    if not request_ids:
+        return frozenset()
+    return frozenset((await db.execute(_KNOWN, {"ids": list(request_ids)})).scalars())
+
+
+def _tokens(payload: bytes) -> int | None:
+    try:
+        record = msgspec.msgpack.decode(payload, type=UsageRecord)
+    except msgspec.DecodeError:
+        return None
+    return record.prompt_tokens + record.output_tokens

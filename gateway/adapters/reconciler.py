@@ -1,0 +1,273 @@
+"""Reconciliation: reads what the stores, the journals and the engines hold of a period, and has the
+pure checks of `billing.domain.reconciliation` compare it. Nothing is changed anywhere."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from billing.domain.reconciliation.attempts import check_attempts
+from billing.domain.reconciliation.findings import Check, Verdict, added_up, skipped
+from billing.domain.reconciliation.invoices import check_invoices
+from billing.domain.reconciliation.journals import GatewayJournal, Lost, check_journals
+from billing.domain.reconciliation.replay import Written, check_replay
+from billing.domain.reconciliation.requests import Balance, better, check_requests
+from billing.domain.reconciliation.rollups import check_rollups
+from billing.postgres import reconcile_journals as stored
+from billing.postgres.journal_watermarks import load_watermarks
+from billing.postgres.policies import load_policies
+from billing.postgres.reconcile_records import read_judged, replay
+from billing.postgres.rollups import count_groups, load_differences, load_marks
+from gateway.adapters.reconciler_engines import reconcile_engines
+from gateway.adapters.reconciler_journals import Ends, JournalFiles
+from gateway.adapters.reconciler_ledgers import Ledger
+from gateway.adapters.reconciler_live import Live, LiveStores, Look
+from gateway.serving.ports import LedgerUnavailable
+
+GONE_S = 75.0
+"""A gateway that nobody has heard of for so long is gone, and has been reaped."""
+REPLAYED_AT_ONCE = 500
+DIFFERENCES_READ = 1_000
+LOOKS = 4
+"""A live gateway is looked at so often before it is said that its books do not balance."""
+LOOK_AGAIN_S = 0.4
+
+
+@dataclass(frozen=True)
+class Period:
+    """Requests that were admitted at or after `since` and before `until`: whole quarters of an
+    hour, which roll-ups are by."""
+
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is looked at."""
+
+    period: Period
+    journals: Sequence[JournalFiles] = ()
+    ledgers: Sequence[Ledger] = ()
+    count_rows: bool = True
+    """Read every usage record there is, so that none of a journal's ends can be missing."""
+    replay_max: int | None = None
+    """So many records of each journal are replayed, None: all."""
+
+
+class Reconciler:
+    """Runs the checks. `live` is None where there is no Redis to ask."""
+
+    def __init__(self, engine: AsyncEngine, live: LiveStores | None) -> None:
+        self._engine = engine
+        self._live = live
+
+    async def run(self, scope: Scope) -> list[Verdict]:
+        """Every check's verdict, in order. Raises what the driver of Postgres raises, and OSError
+        where a journal cannot be read; Redis may be away."""
+        ends = await self._read_ends(scope)
+        return [
+            await self._journals(scope, ends),
+            await self._requests(),
+            await self._engines(scope),
+            await self._rollups(scope.period),
+            check_invoices(None),
+            await self._attempts(scope.period),
+            await self._replay(scope, ends),
+        ]
+
+    async def _read_ends(self, scope: Scope) -> list[tuple[JournalFiles, Ends]]:
+        found = []
+        for journal in scope.journals:
+            async with self._engine.connect() as db:
+                watermarks = await load_watermarks(db, journal.gateway_id)
+            shipped = {boot: each.seq for boot, each in watermarks.items()}
+            since_s = 0.0 if scope.replay_max is None else scope.period.since.timestamp()
+            ends = await asyncio.to_thread(journal.ends, shipped, written_since_s=since_s)
+            found.append((journal, ends))
+        return found
+
+    async def _journals(self, scope: Scope, ends: Sequence[tuple[JournalFiles, Ends]]) -> Verdict:
+        since, until = scope.period.since, scope.period.until
+        async with self._snapshot() as db:
+            journals = await stored.load_journals(db, count_rows=scope.count_rows)
+            gaps = await stored.load_gaps(db, since)
+            letters = await stored.load_letters(db)
+            late_tokens = await stored.load_late_tokens(db, since)
+            lost = {
+                each.request_id: each
+                for each in await stored.load_orphaned_attempts(db, since, until)
+            }
+            for journal, of_journal in ends:
+                known = await stored.load_known(db, of_journal.shipped.keys())
+                lost |= _lost(journal, of_journal, known)
+        look = await self._look()
+        return check_journals(
+            [_journal(each, look) for each in journals],
+            gaps=gaps,
+            letters=letters,
+            lost=[lost[request_id] for request_id in sorted(lost)],
+            late_tokens=late_tokens,
+        )
+
+    async def _look(self) -> Look | None:
+        if self._live is None:
+            return None
+        try:
+            return await self._live.heartbeats()
+        except LedgerUnavailable:
+            return None
+
+    async def _requests(self) -> Verdict:
+        if self._live is None:
+            return skipped(Check.REQUESTS, "no Redis to ask")
+        try:
+            balances = await self._balances(self._live)
+            live = await self._live.live()
+            known = await self._known(live)
+        except LedgerUnavailable:
+            return skipped(Check.REQUESTS, "Redis does not answer")
+        return check_requests(
+            balances,
+            leases=live.leases,
+            open_copies=live.open_copies,
+            known=known,
+            uncopied=live.uncopied,
+        )
+
+    async def _balances(self, live: LiveStores) -> list[Balance]:
+        """The books of each gateway. What is on its way while it is looked at differs from look to
+        look; what is wrong does not."""
+        found: dict[str, Balance] = {}
+        for number in range(LOOKS):
+            if number:
+                await asyncio.sleep(LOOK_AGAIN_S)
+            look = await live.heartbeats()
+            async with self._snapshot() as db:
+                journals = await stored.load_journals(db, count_rows=False)
+            for journal in journals:
+                balance = _balance(journal, look)
+                before = found.get(journal.gateway_id)
+                found[journal.gateway_id] = balance if before is None else better(before, balance)
+            if all(balance.is_even for balance in found.values()):
+                break
+        return [found[name] for name in sorted(found)]
+
+    async def _known(self, live: Live) -> frozenset[UUID]:
+        ids = {lease.request_id for lease in live.leases} ^ live.open_copies.keys()
+        async with self._engine.connect() as db:
+            return await stored.load_known(db, ids)
+
+    async def _engines(self, scope: Scope) -> Verdict:
+        look, live = await self._look(), None
+        if self._live is not None:
+            with suppress(LedgerUnavailable):
+                live = await self._live.live()
+        async with self._snapshot() as db:
+            return await reconcile_engines(
+                db,
+                scope.period.since,
+                scope.period.until,
+                ledgers=scope.ledgers,
+                look=look,
+                open_requests={} if live is None else live.open_copies,
+            )
+
+    async def _rollups(self, period: Period) -> Verdict:
+        async with self._snapshot() as db:
+            marks = await load_marks(db, period.since, period.until)
+            groups = await count_groups(db, period.since, period.until)
+            differences = await load_differences(
+                db, period.since, period.until, limit=DIFFERENCES_READ
+            )
+        return check_rollups(differences, groups=groups, dirty=marks)
+
+    async def _attempts(self, period: Period) -> Verdict:
+        async with self._snapshot() as db:
+            policies = await load_policies(db)
+            verdicts = [
+                check_attempts(page, policies)
+                async for page in read_judged(db, period.since, period.until)
+            ]
+        return added_up(Check.ATTEMPTS, verdicts or [check_attempts([], policies)])
+
+    async def _replay(self, scope: Scope, ends: Sequence[tuple[JournalFiles, Ends]]) -> Verdict:
+        if not scope.journals:
+            return skipped(Check.REPLAY, "no journal to replay: --journal names one")
+        written: list[Written] = []
+        replayed = 0
+        for _, of_journal in ends:
+            rows = list(of_journal.shipped.values())[
+                -(scope.replay_max or len(of_journal.shipped)) :
+            ]
+            for start in range(0, len(rows), REPLAYED_AT_ONCE):
+                some = rows[start : start + REPLAYED_AT_ONCE]
+                written += await replay(self._engine, some)
+                replayed += len(some)
+        not_shipped = sum(of_journal.not_shipped for _, of_journal in ends)
+        return check_replay(written, replayed=replayed, not_shipped=not_shipped)
+
+    def _snapshot(self) -> AsyncConnection:
+        """A connection whose statements all see the same."""
+        return self._engine.execution_options(isolation_level="REPEATABLE READ").connect()
+
+
+def _lost(journal: JournalFiles, ends: Ends, known: frozenset[UUID]) -> dict[UUID, Lost]:
+    return {
+        record.request_id: Lost(
+            record.request_id,
+            journal.gateway_id,
+            record.prompt_tokens + record.output_tokens,
+            "its journal",
+        )
+        for record in ends.records
+        if record.request_id not in known
+    }
+
+
+def _journal(known: stored.StoredJournal, look: Look | None) -> GatewayJournal:
+    boots = list(known.boots)
+    standing = None if look is None else look.standings.get(known.gateway_id)
+    if standing is not None and standing.journal is not None:
+        told = standing.journal
+        boots = [
+            replace(boot, durable_seq=told.durable_seq, open_count=told.open_count)
+            if boot.boot == told.boot and told.durable_seq >= boot.durable_seq
+            else boot
+            for boot in boots
+        ]
+    return GatewayJournal(
+        gateway_id=known.gateway_id,
+        boots=boots,
+        is_gone=_is_gone(known, look),
+        told_by_others=known.told_by_others,
+        without_place=known.without_place,
+    )
+
+
+def _is_gone(known: stored.StoredJournal, look: Look | None) -> bool:
+    """By what Postgres was told and by what Redis says now."""
+    heard_at = known.seen_at or datetime.fromtimestamp(0, UTC)
+    is_old = heard_at < datetime.now(UTC) - timedelta(seconds=GONE_S)
+    return is_old and (look is None or look.is_gone(known.gateway_id))
+
+
+def _balance(known: stored.StoredJournal, look: Look) -> Balance:
+    """Its heartbeat counts where it tells of the very place that Postgres has."""
+    standing = look.standings.get(known.gateway_id)
+    told = None if standing is None else standing.journal
+    shipped = {boot.boot: boot.seq for boot in known.boots}
+    is_same = told is not None and shipped.get(told.boot, 0) == told.durable_seq
+    return Balance(
+        gateway_id=known.gateway_id,
+        admitted=sum(boot.admitted for boot in known.boots),
+        ended=sum(boot.ended for boot in known.boots),
+        missing=sum(boot.missing for boot in known.boots),
+        without_place=known.told_by_others + known.without_place,
+        open_count=told.open_count if told is not None and is_same else None,
+        is_gone=_is_gone(known, look),
+    )

@@ -1,0 +1,215 @@
+"""Each check, broken on purpose in a real database, and caught by name with the request and the
+size. Books that nobody has touched have no findings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+from usage_examples import a_record, an_admission
+
+from billing.domain.usage_record import UsageRecord
+from billing.postgres.dead_letters import bury
+from billing.postgres.shipments import _letter
+from billing.postgres.usage_insert import JournaledRecord, insert_batch
+
+Json = dict[str, Any]
+TOKENS = 32
+"""Of each record of these books, prompt and output."""
+
+
+def named(findings: list[Json]) -> list[tuple[str | None, int, str]]:
+    """Request, size and unit of each."""
+    return [(each["request_id"], each["size"], each["unit"]) for each in findings]
+
+
+def terms(view: Json, check: str) -> dict[str, int]:
+    (found,) = [each for each in view["checks"] if each["check"] == check]
+    sizes: dict[str, int] = found["terms"]
+    return sizes
+
+
+async def test_whole_books_have_no_findings(books: Any) -> None:
+    """Every check that can, has compared something; running it changes nothing."""
+    before = await books.query("SELECT count(*), max(recorded_at) FROM usage_record")
+    view = await books.reconcile("--journal", str(books.directory))
+    assert view["ok"]
+    assert view["findings"] == 0
+    assert terms(view, "REC-1")["rows"] == terms(view, "REC-1")["ends"] == 6
+    assert terms(view, "REC-4") == {"groups": 1, "out_of_date": 0, "differ_meanwhile": 0}
+    assert terms(view, "REC-6")["counted"] == 6
+    assert terms(view, "REC-7") == {"replayed": 6, "not_shipped_yet": 0}
+    skipped = {each["check"]: each["not_applicable"] for each in view["checks"]}
+    assert skipped["REC-2"] == "no Redis to ask"
+    assert skipped["REC-5"] == "no invoices"
+    assert await books.query("SELECT count(*), max(recorded_at) FROM usage_record") == before
+    assert await books.query("SELECT count(*) FROM usage_rollup_dirty") == [(0,)]
+
+
+async def test_rec_1_a_row_that_is_gone(books: Any) -> None:
+    """The numbers say how many, its attempt says which; the journal too, where one is at hand."""
+    lost = books.records[1]
+    await books.sql("DELETE FROM usage_record WHERE request_id = :id", id=lost.request_id)
+    found = await books.found()
+    assert set(found) == {"REC-1"}
+    assert named(found["REC-1"]) == [
+        (None, 1, "usage records"),
+        (str(lost.request_id), TOKENS, "tokens"),
+    ]
+    await books.sql("DELETE FROM usage_attempt WHERE request_id = :id", id=lost.request_id)
+    assert named((await books.found())["REC-1"]) == [(None, 1, "usage records")]
+    found = await books.found("--journal", str(books.directory))
+    assert (str(lost.request_id), TOKENS, "tokens") in named(found["REC-1"])
+    assert named(found["REC-7"]) == [(str(lost.request_id), TOKENS, "tokens")]
+
+
+async def test_rec_1_numbers_that_a_disk_has_lost(books: Any) -> None:
+    """Both ends of the gap are told."""
+    await books.sql(
+        "UPDATE journal_watermark SET seq = seq + 3, missing_count = 3 WHERE boot = :boot",
+        boot=books.boot,
+    )
+    await books.sql(
+        "INSERT INTO journal_gap VALUES (:gateway, :boot, 5, 7, 'damaged')",
+        gateway=books.gateway_id,
+        boot=books.boot,
+    )
+    (finding,) = (await books.found())["REC-1"]
+    assert finding["size"] == 3
+    assert finding["subject"] == f"{books.gateway_id}/{books.boot}"
+    assert "5 to 7" in finding["what"]
+
+
+async def test_rec_1_a_letter_that_waits(books: Any) -> None:
+    """The request and its tokens; once resolved it is no finding."""
+    refused = JournaledRecord(a_record(), books.gateway_id, books.boot, 99)
+    async with books.engine.begin() as db:
+        await bury(db, [_letter(refused, "23514 a_check")])
+    await books.sql(
+        "UPDATE journal_watermark SET seq = seq + 1, ended_count = ended_count + 1"
+        " WHERE boot = :boot",
+        boot=books.boot,
+    )
+    found = await books.found()
+    assert named(found["REC-1"]) == [(str(refused.record.request_id), TOKENS, "tokens")]
+
+
+async def test_rec_1_a_gateway_that_is_gone_with_its_disk(books: Any) -> None:
+    """Of five numbers that never came, with one request more open at the end: three admissions and
+    two ends, so three requests of which nobody told. A row that another gateway wrote in its place
+    explains one."""
+    await books.sql(
+        "INSERT INTO gateway_seen (gateway_id, boot, durable_seq, shipped_seq, open_count, seen_at)"
+        " SELECT gateway_id, boot, seq + 5, seq, 1, now() - interval '10 minutes'"
+        " FROM journal_watermark WHERE boot = :boot",
+        boot=books.boot,
+    )
+    assert named((await books.found())["REC-1"]) == [(None, 3, "requests")]
+    await write(books.engine, a_record(usage_flags=("reaped",), final=False), books.gateway_id)
+    assert named((await books.found())["REC-1"]) == [(None, 2, "requests")]
+    await books.sql("UPDATE gateway_seen SET seen_at = now()")
+    assert "REC-1" not in await books.found()
+
+
+async def write(engine: AsyncEngine, record: UsageRecord, gateway_id: str) -> None:
+    """A row that came by another way than a journal."""
+    async with engine.begin() as db:
+        await insert_batch(db, [JournaledRecord(record, gateway_id)])
+
+
+async def test_rec_4_a_roll_up_that_was_changed(books: Any) -> None:
+    """By hand, or left behind by a row that was changed behind the trigger's back."""
+    await books.sql("UPDATE usage_rollup SET output_tokens = output_tokens + 5")
+    (finding,) = (await books.found())["REC-4"]
+    assert (finding["size"], finding["unit"]) == (5, "output_tokens")
+    assert " acme " in finding["subject"]
+    await books.sql("DELETE FROM usage_rollup")
+    (finding,) = (await books.found())["REC-4"]
+    assert finding["size"] == 6 * 20
+    await books.sql("UPDATE usage_record SET queue_ms = queue_ms")  # marks them
+    assert await books.found() == {}
+    await books.roll_up()
+    assert await books.found() == {}
+
+
+async def test_rec_6_a_second_attempt_that_counts(books: Any) -> None:
+    """The request and the tokens it adds."""
+    twice = books.records[2]
+    await books.sql(
+        "INSERT INTO usage_attempt SELECT request_id, admitted_at, choice, 2, worker_id, provider,"
+        " started_at, ended_at, outcome, prompt_tokens, output_tokens FROM usage_attempt"
+        " WHERE request_id = :id",
+        id=twice.request_id,
+    )
+    found = await books.found()
+    assert set(found) == {"REC-6"}
+    assert {each["request_id"] for each in found["REC-6"]} == {str(twice.request_id)}
+    assert any(each["size"] == 20 and "two attempts" in each["what"] for each in found["REC-6"])
+
+
+async def test_rec_6_a_bill_that_its_policy_does_not_give(books: Any) -> None:
+    free = books.records[3]
+    await books.sql(
+        "UPDATE usage_record SET billable = false WHERE request_id = :id", id=free.request_id
+    )
+    await books.roll_up()
+    (finding,) = (await books.found())["REC-6"]
+    assert (finding["request_id"], finding["size"]) == (str(free.request_id), 20)
+
+
+async def test_rec_7_a_replay_that_would_write(books: Any) -> None:
+    """A row that is not what was shipped: a replay would write it anew. Nothing is written."""
+    turned = books.records[0]
+    await books.sql(
+        "UPDATE usage_record SET final = false, output_tokens = 3 WHERE request_id = :id",
+        id=turned.request_id,
+    )
+    await books.sql(
+        "UPDATE usage_attempt SET output_tokens = 3 WHERE request_id = :id", id=turned.request_id
+    )
+    await books.roll_up()
+    assert await books.found() == {}
+    found = await books.found("--journal", str(books.directory))
+    assert set(found) == {"REC-7"}
+    assert named(found["REC-7"]) == [(str(turned.request_id), TOKENS, "tokens")]
+    assert await books.query("SELECT count(*) FROM usage_record WHERE NOT final") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "--from"),
+        (("--from", "yesterday"), "2027-01-31"),
+        (("--from", "2026-11-30T12:00:00"), "offset"),
+        (("--from", "2999-01-01T00:00:00Z"), "before --to"),
+        (("--from", "2026-11-30T12:00:00Z", "--to", "2026-11-30T12:00:00Z"), "before --to"),
+        (("--from", "2026-11-30T12:00:00Z", "--journal", "/nowhere"), "/nowhere"),
+        (("--from", "2026-11-30T12:00:00Z", "--ledger", "worker"), "--ledger"),
+        (("--from", "2026-11-30T12:00:00Z", "--ledger", "http://127.0.0.1:9"), "no ledger"),
+    ],
+)
+def test_bad_input_is_one_line(books: Any, arguments: tuple[str, ...], told: str) -> None:
+    """And exit status 2."""
+    assert told in books.weir.refused("reconcile", *arguments)
+
+
+def test_a_folder_without_a_journal_is_bad_input(books: Any, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    arguments = ("reconcile", "--from", "2026-11-30T12:00:00Z", "--journal", str(empty))
+    assert "no journal" in books.weir.refused(*arguments)
+
+
+def test_a_database_that_is_away_is_one_line(books: Any) -> None:
+    arguments = ("--from", "2026-11-30T12:00:00Z", "--database-url", "postgresql://127.0.0.1:9/x")
+    assert "Postgres" in books.weir.refused("reconcile", *arguments, status=1)
+
+
+def test_it_is_read_by_people(books: Any) -> None:
+    """A line a check, with its terms."""
+    out = books.weir.ok("reconcile", "--from", books.since.isoformat())
+    lines = out.splitlines()
+    assert [line[:5] for line in lines[1:]] == [f"REC-{n}" for n in range(1, 8)]
+    assert "records 12, ends 6, rows 6" in lines[1]
+    assert "not applicable: no invoices" in lines[5]
+    assert str(an_admission().request_id) not in out

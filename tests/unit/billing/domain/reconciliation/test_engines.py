@@ -1,0 +1,110 @@
+"""REC-3 on made-up counters and ledgers."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from billing.domain.reconciliation.engines import Meanwhile, Sample, check_engines
+from billing.domain.reconciliation.findings import Verdict
+from billing.domain.reconciliation.ledgers import Account, Fate, Ran, check_ledger
+
+ONE, TWO, THREE = (UUID(int=n) for n in (1, 2, 3))
+NOBODY = Meanwhile(0, 0)
+
+
+def ran(request: UUID, ended_ms: int, output: int = 20, source: str = "engine_final") -> Ran:
+    return Ran(request, 0, 1, "w", ended_ms - 500, ended_ms, 10, output, source)
+
+
+def sample(at_ms: int, prompt: int, output: int, life: int = 1) -> Sample:
+    return Sample("w", life, at_ms, at_ms, prompt, output)
+
+
+def found(verdict: Verdict) -> list[tuple[UUID | None, int]]:
+    return [(finding.request_id, finding.size) for finding in verdict.findings]
+
+
+def term(verdict: Verdict, name: str) -> int:
+    return {each.name: each.size for each in verdict.terms}[name]
+
+
+SAMPLES = [sample(0, 100, 200), sample(50_000, 110, 220), sample(100_000, 120, 240)]
+ATTEMPTS = [ran(ONE, 10_000), ran(TWO, 60_000)]
+
+
+def test_counters_rise_by_what_ended() -> None:
+    verdict = check_engines(SAMPLES, ATTEMPTS, NOBODY)
+    assert verdict.ok
+    assert (term(verdict, "counted"), term(verdict, "recorded")) == (60, 60)
+
+
+@pytest.mark.parametrize("by", [-7, 9])
+def test_what_differs_is_found_with_its_size(by: int) -> None:
+    """More is recorded than was counted, or less."""
+    wrong = [*ATTEMPTS[:1], ran(TWO, 60_000, 20 + by)]
+    assert found(check_engines(SAMPLES, wrong, NOBODY)) == [(None, abs(by))]
+
+
+def test_less_is_explained_by_lower_bounds_and_by_what_has_no_attempt() -> None:
+    """More never is."""
+    low = [*ATTEMPTS[:1], ran(TWO, 60_000, 15, "counted")]
+    verdict = check_engines(SAMPLES, low, NOBODY)
+    assert verdict.ok
+    assert term(verdict, "lower_bound") == 5
+    assert check_engines(SAMPLES, ATTEMPTS[:1], Meanwhile(1, 0)).ok
+    assert check_engines(SAMPLES, ATTEMPTS[:1], Meanwhile(0, 1)).ok
+    high = [*ATTEMPTS[:1], ran(TWO, 60_000, 25, "counted")]
+    assert found(check_engines(SAMPLES, high, Meanwhile(1, 1))) == [(None, 5)]
+
+
+def test_what_ends_at_a_sample_is_at_the_edge() -> None:
+    """On either side of it; with a quiet sample that one is taken."""
+    pair = [sample(0, 100, 200), sample(100_000, 120, 240)]
+    for counted in (pair, [pair[0], sample(100_000, 110, 220)]):
+        verdict = check_engines(counted, [ran(ONE, 10_000), ran(TWO, 99_500)], NOBODY)
+        assert verdict.ok
+        assert term(verdict, "at_the_edge") == 30
+    quiet = [pair[0], sample(90_000, 110, 220), sample(100_000, 120, 240)]
+    verdict = check_engines(quiet, [ran(ONE, 10_000), ran(TWO, 99_500)], NOBODY)
+    assert verdict.ok
+    assert term(verdict, "at_the_edge") == 0
+
+
+def test_each_life_counts_from_its_own_start() -> None:
+    """What ends between the last sample of one and the first of the next nobody has witnessed."""
+    samples = [*SAMPLES[:2], sample(80_000, 3, 4, life=2), sample(120_000, 13, 24, life=2)]
+    attempts = [ran(ONE, 10_000), ran(TWO, 70_000), ran(THREE, 100_000)]
+    verdict = check_engines(samples, attempts, NOBODY)
+    assert verdict.ok
+    assert term(verdict, "unwitnessed") == 30
+    assert term(verdict, "lives") == 2
+
+
+def account(each: Ran, **changes: int) -> Account:
+    known = Account(
+        each.request_id, 0, 1, each.prompt_tokens, each.output_tokens, each.started_at_ms,
+        each.ended_at_ms,
+    )  # fmt: skip
+    return replace(known, **changes)  # type: ignore[arg-type]
+
+
+def test_a_ledger_names_the_request() -> None:
+    """A count that differs, a sequence that nobody recorded, a record that nobody ran."""
+    accounts = [account(ATTEMPTS[0], output_tokens=23), account(ran(THREE, 70_000))]
+    verdict = check_ledger(accounts, ATTEMPTS, {}, since_ms=0)
+    assert found(verdict) == [(ONE, 3), (THREE, 30), (TWO, 30)]
+    assert check_ledger([account(each) for each in ATTEMPTS], ATTEMPTS, {}, since_ms=0).ok
+
+
+def test_a_ledger_explains_lower_bounds_and_the_lost() -> None:
+    """What began before a ledger did it need not know."""
+    low = ran(ONE, 10_000, 5, "counted")
+    accounts = [account(low, output_tokens=20), account(ran(TWO, 20_000))]
+    verdict = check_ledger(accounts, [low], {TWO: Fate.GATEWAY_LOST}, since_ms=0)
+    assert verdict.ok
+    assert (term(verdict, "lower_bound"), term(verdict, "gateway_lost")) == (15, 30)
+    high = [account(low, output_tokens=4)]
+    assert found(check_ledger(high, [low], {}, since_ms=0)) == [(ONE, 1)]
+    before = check_ledger([account(ATTEMPTS[0])], ATTEMPTS, {}, since_ms=60_000)
+    assert before.ok

@@ -1,0 +1,95 @@
+"""REC-1 on made-up books: what is lacking is found with its size, what is explained is not."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from billing.domain.reconciliation.findings import Check
+from billing.domain.reconciliation.journals import (
+    Boot,
+    GatewayJournal,
+    Letter,
+    Lost,
+    NumberGap,
+    Tail,
+    check_journals,
+    tail_of,
+)
+
+WHOLE = Boot(boot=7, seq=20, admitted=10, ended=10, rows=10, last_row_seq=20, durable_seq=20)
+REQUEST = UUID(int=5)
+
+
+def of(boot: Boot, **changes: object) -> GatewayJournal:
+    return replace(GatewayJournal(gateway_id="gw-1", boots=[boot]), **changes)  # type: ignore[arg-type]
+
+
+def sizes(journal: GatewayJournal) -> list[tuple[str, int]]:
+    return [(each.subject, each.size) for each in check_journals([journal]).findings]
+
+
+def test_a_whole_journal_has_no_findings() -> None:
+    """Also while a live gateway is ahead, and where rows were not counted."""
+    assert check_journals([of(WHOLE)]).ok
+    ahead = check_journals([of(replace(WHOLE, durable_seq=29))])
+    assert ahead.ok
+    assert {term.name: term.size for term in ahead.terms}["not_shipped_yet"] == 9
+    assert check_journals([of(replace(WHOLE, rows=None))]).ok
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({"rows": 7}, 3),
+        ({"rows": 7, "letters": 1}, 2),
+        ({"rows": 7, "letters": 1, "late": 1}, 1),
+        ({"rows": 11}, 1),
+        ({"last_row_seq": 24}, 4),
+    ],
+)
+def test_ends_and_rows_are_as_many(changes: dict[str, int], size: int) -> None:
+    """But for letters and for what came too late."""
+    assert sizes(of(replace(WHOLE, **changes))) == [("gw-1/7", size)]
+
+
+def test_an_end_that_came_by_another_way_may_have_no_row_of_its_own() -> None:
+    lacking = replace(WHOLE, rows=7)
+    assert check_journals([of(lacking, without_place=3)]).ok
+    assert sizes(of(lacking, without_place=2)) == [("gw-1/7", 1)]
+
+
+def test_a_tail_is_told_apart_into_requests() -> None:
+    """Of 9 numbers after which 1 request more is open, 5 are admissions and 4 ends."""
+    boot = replace(WHOLE, admitted=12, ended=8, durable_seq=29, open_count=5)
+    assert tail_of(of(boot)) == Tail(9, 4 + 5)
+    assert tail_of(of(WHOLE)).records == 0
+
+
+@pytest.mark.parametrize(("told", "lost"), [(9, 0), (10, 0), (6, 3), (0, 9)])
+def test_what_a_gone_gateway_never_shipped_is_lost_but_for_what_others_told(
+    told: int, lost: int
+) -> None:
+    boot = replace(WHOLE, admitted=12, ended=8, rows=8, durable_seq=29, open_count=5)
+    found = sizes(of(boot, is_gone=True, told_by_others=told))
+    assert found == ([("gw-1", lost)] if lost else [])
+
+
+def test_gaps_letters_and_lost_requests_are_named() -> None:
+    """The request where it is known, the size in tokens where that is."""
+    verdict = check_journals(
+        [],
+        gaps=[NumberGap("gw-1", 7, 3, 5)],
+        letters=[
+            Letter(1, "gw-1", "7:4", REQUEST, "23514 a_check", 32),
+            Letter(2, "gw-1", "7:6", None, "unreadable", None),
+        ],
+        lost=[Lost(REQUEST, "gw-1", 44, "its journal")],
+    )
+    assert {finding.check for finding in verdict.findings} == {Check.JOURNALS}
+    assert [(f.request_id, f.size, f.unit) for f in verdict.findings] == [
+        (None, 3, "journal records"),
+        (REQUEST, 32, "tokens"),
+        (None, 1, "usage records"),
+        (REQUEST, 44, "tokens"),
+    ]
