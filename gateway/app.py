@@ -10,8 +10,10 @@ from litestar import Litestar
 
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
+from gateway.adapters.completeness import UsageCompleteness
 from gateway.adapters.copying import Copying
 from gateway.adapters.directory import CachedDirectory
+from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.fleet import ProbedFleet
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.storage import Storage
@@ -28,6 +30,7 @@ from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
+from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.clock import SystemClock
 from gateway.gauges import show_gauges
@@ -37,6 +40,7 @@ from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
+from gateway.http.usage import usage_handler
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, open_metering
 from gateway.serving.attempt import Upstream
@@ -73,6 +77,7 @@ class Gateway:
     shipper: Shipper
     presence: Presence
     reaper: Reaper
+    witness: EngineWitness
     watch: Watch
 
     def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
@@ -98,6 +103,7 @@ class Gateway:
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
         self.gateways = Gateways(self.redis, self.births)
+        self.completeness = UsageCompleteness(self.gateways, self.postgres)
         self.months = Months(
             self.directory,
             self.ledger,
@@ -154,6 +160,7 @@ class Gateway:
             journal=self.journal,
             fleet=self.fleet,
             metering_lag_s=lambda: self.shipper.lag_seconds,
+            usage_late=lambda: self.completeness.is_late,
             copies_late=self.copied.is_late,
             dead_letters=lambda: self.shipper.outstanding.dead_letters,
             partitions_late=lambda: self.shipper.partitions_late,
@@ -175,6 +182,8 @@ class Gateway:
             self.presence.run(),
             self.copied.run(),
             self.reaper.run(),
+            self.witness.run(),
+            self.completeness.run(),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
@@ -264,6 +273,7 @@ def create_app(gateway: Gateway) -> Litestar:
 
     fallback = HostedFallback(gateway.directory, gateway.clock)
     administration = Administration(gateway.postgres, redis=gateway.redis)
+    usage = UsageReports(gateway.spend_postgres, gateway.completeness)
     completions = _completions(gateway, fallback)
     return Litestar(
         route_handlers=[
@@ -276,6 +286,7 @@ def create_app(gateway: Gateway) -> Litestar:
                 settings=gateway.settings,
                 months=gateway.months,
                 looks=gateway.looks,
+                usage=usage,
             ),
             *health_handlers(gateway.watch.condition, lambda: show_gauges(gateway)),
             admin_router(
@@ -292,7 +303,7 @@ def create_app(gateway: Gateway) -> Litestar:
                     )
                 ],
             ),
-            billing_router(administration),
+            billing_router(administration, more=[usage_handler(usage)]),
             document_handler(),
         ],
         exception_handlers={Exception: answer_exception},

@@ -1,5 +1,6 @@
 """The gauges that are read rather than counted, set whenever somebody asks for metrics."""
 
+import math
 from typing import TYPE_CHECKING
 
 from gateway.domain.pools import pools_of
@@ -21,6 +22,7 @@ async def show_gauges(gateway: "Gateway") -> None:
     metrics.JOURNAL_FAILING.set(gateway.journal.failing)
     metrics.JOURNAL_BYTES.set(gateway.journal.bytes)
     metrics.METERING_LAG.set(gateway.shipper.lag_seconds)
+    metrics.METERING_LAG_OF_ALL.set(_seconds(gateway.completeness.latest.lag_ms))
     metrics.UNSHIPPED.set(gateway.shipper.unshipped_records)
     metrics.SECOND_COPIES.set(gateway.copied.copies.entries)
     metrics.DEAD_LETTERS.set(gateway.shipper.outstanding.dead_letters)
@@ -36,3 +38,8 @@ async def show_gauges(gateway: "Gateway") -> None:
     models = (model.id for model in gateway.directory.models())
     pools = pools_of(models, gateway.directory.workers())
     show_pools(await gateway.looks.look_at(pools))
+
+
+def _seconds(span_ms: int | None) -> float:
+    """NaN where it is not known."""
+    return math.nan if span_ms is None else span_ms / 1000

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.copying import Copying
+from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.presence import Presence
 from gateway.adapters.reaper import Reaper
 from gateway.adapters.reaper_restart import CopiedEnds, settle_when_shipped
@@ -64,4 +65,7 @@ def open_metering(gateway: "Gateway") -> None:
         on_ends=settle_late,
         gone_after_ms=settings.gateway_gone_ms,
         final_after_ms=settings.provisional_hours * 3_600_000,
+    )
+    gateway.witness = EngineWitness(
+        gateway.postgres, gateway.directory, gateway.engine, journal.gateway_id
     )

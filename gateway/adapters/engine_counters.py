@@ -26,8 +26,6 @@ from gateway.telemetry import metrics
 from gateway.wire.prometheus_text import read_counters
 
 EVERY_MS = 5_000
-CONNECTIONS = 2
-"""A pool of its own: samples never keep a request, a change or the shipper waiting."""
 STORE_TIMEOUT_S = 5.0
 THIN_OUT_EVERY_S = 3_600.0
 _READ_S = 3.0

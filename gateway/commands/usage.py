@@ -9,7 +9,7 @@ import click
 import msgspec
 from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.usage_records import (
     GroupBy,
@@ -18,10 +18,17 @@ from billing.postgres.usage_records import (
     list_records,
     sum_usage,
 )
+from gateway.adapters.births import Births, history_in
+from gateway.adapters.completeness import Found, UsageCompleteness
 from gateway.adapters.postgres import async_engine
-from gateway.commands.connection import Connection, connected
+from gateway.adapters.presence import Gateways
+from gateway.adapters.redis import connect_redis
+from gateway.adapters.usage_reports import standing_view
+from gateway.administration.views import View
+from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import instant_option, show_page
 from gateway.commands.paging import paged
+from gateway.domain.completeness import NOT_KNOWN
 from gateway.errors import StoreUnavailable
 
 LIST_COLUMNS = (
@@ -80,12 +87,20 @@ def list_usage(
     """Usage records, the latest first; `--json` shows every field."""
     chosen = _filter(tenant_id, since_ms, until_ms)
     try:
-        page = _read(connection, lambda db: list_records(db, chosen, limit=limit, cursor=cursor))
+        page, found = _read(
+            connection, lambda db: list_records(db, chosen, limit=limit, cursor=cursor)
+        )
     except InvalidCursor as error:
         raise click.UsageError("--cursor is not one that this list gave") from error
     items = [msgspec.to_builtins(record) for record in page.records]
-    view = {"items": items, "next_cursor": page.next_cursor}
+    provisional = sum(not record.final for record in page.records)
+    view = {
+        "items": items,
+        "next_cursor": page.next_cursor,
+        **standing_view(found, until_ms=until_ms, provisional_requests=provisional),
+    }
     show_page(view, LIST_COLUMNS, as_json=connection.as_json)
+    _warn(view, as_json=connection.as_json)
 
 
 @usage.command("sum")
@@ -109,13 +124,16 @@ def sum_records(
 ) -> None:
     """Requests and tokens in sums; `--json` shows every field."""
     chosen = _filter(tenant_id, since_ms, until_ms)
-    sums = _read(connection, lambda db: sum_usage(db, chosen, group_by=GroupBy(group_by)))
+    sums, found = _read(connection, lambda db: sum_usage(db, chosen, group_by=GroupBy(group_by)))
+    provisional = sum(each.provisional_requests for each in sums)
     view = {
         "group_by": group_by,
         "items": [msgspec.to_builtins(each) for each in sums],
         "next_cursor": None,
+        **standing_view(found, until_ms=until_ms, provisional_requests=provisional),
     }
     show_page(view, SUM_COLUMNS, as_json=connection.as_json)
+    _warn(view, as_json=connection.as_json)
 
 
 def _filter(tenant_id: str | None, since_ms: int | None, until_ms: int | None) -> UsageFilter:
@@ -126,19 +144,42 @@ def _instant(at_ms: int | None) -> datetime | None:
     return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
 
 
-def _read(connection: Connection, work: Callable[[AsyncConnection], Awaitable[Result]]) -> Result:
-    """Do `work` on a connection to Postgres. Raises StoreUnavailable."""
+def _warn(view: View, *, as_json: bool) -> None:
+    """A table has no room for it; the document says it itself."""
+    if not (as_json or view["complete"]):
+        through = view["complete_through"] or "nothing that is known"
+        click.echo(f"Records may be missing: complete through {through}.", err=True)
+
+
+def _read(
+    connection: Connection, work: Callable[[AsyncConnection], Awaitable[Result]]
+) -> tuple[Result, Found]:
+    """Do `work` on a connection to Postgres, once it was asked how complete that is. Raises
+    StoreUnavailable."""
     return asyncio.run(_reading(connection, work))
 
 
 async def _reading(
     connection: Connection, work: Callable[[AsyncConnection], Awaitable[Result]]
-) -> Result:
+) -> tuple[Result, Found]:
     engine = async_engine(connection.database_url, pooled=False)
     try:
+        found = await _look(connection.redis_url, engine)
         async with engine.connect() as db:
-            return await work(db)
+            return await work(db), found
     except (OSError, PostgresError, SQLAlchemyError) as error:
         raise StoreUnavailable("Postgres cannot be reached, or is not migrated") from error
     finally:
         await engine.dispose()
+
+
+async def _look(redis_url: str | None, engine: AsyncEngine) -> Found:
+    """Without Redis nobody knows."""
+    if redis_url is None:
+        return Found(NOT_KNOWN, 0)
+    redis = connect_redis(redis_url, timeout_ms=REDIS_TIMEOUT_MS)
+    try:
+        gateways = Gateways(redis, Births(redis, history_in(engine)))
+        return await UsageCompleteness(gateways, engine).look()
+    finally:
+        await redis.aclose()

@@ -1,8 +1,11 @@
 """The finance API as one router: what is charged. For admins and finance, and for nobody else."""
 
+from collections.abc import Sequence
+
 from litestar import Controller, Router, get, post
 from litestar.di import Provide
 from litestar.params import FromQuery
+from litestar.types import ControllerRouterHandler
 
 from billing.domain.price_book import PRICE_PICO_MAX
 from gateway.administration import Administration, NewPrice
@@ -54,11 +57,14 @@ class PriceController(Controller):
         return price_view(price)
 
 
-def billing_router(administration: Administration) -> Router:
-    """`/billing/v1`, guarded by users' tokens. Errors are problems."""
+def billing_router(
+    administration: Administration, *, more: Sequence[ControllerRouterHandler] = ()
+) -> Router:
+    """`/billing/v1`, guarded by users' tokens. Errors are problems. `more` are routes below it that
+    ask others than the administration."""
     return Router(
         "/billing/v1",
-        route_handlers=[PriceController],
+        route_handlers=[PriceController, *more],
         dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},
         guards=[role_guard(administration, readers=ROLES, writers=ROLES)],
         exception_handlers=PROBLEM_HANDLERS,

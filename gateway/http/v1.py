@@ -13,6 +13,7 @@ from litestar import Request, Response, asgi, get
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
+from gateway.adapters.usage_reports import UsageReports
 from gateway.domain.pools import pools_of
 from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
@@ -24,6 +25,7 @@ from gateway.http.openapi_v1 import (
     LimitsAnswer,
     ModelsAnswer,
 )
+from gateway.http.usage import own_usage_handler
 from gateway.serving.answer import answer_error
 from gateway.serving.authenticate import Caller, authenticate, usable_models
 from gateway.serving.completion import Completions
@@ -127,8 +129,9 @@ def v1_handlers(
     settings: Settings,
     looks: PoolLooks,
     months: MonthRebuild | None = None,
+    usage: UsageReports | None = None,
 ) -> list[ControllerRouterHandler]:
-    """All handlers below `/v1`."""
+    """All handlers below `/v1`; of usage only where there are reports of it."""
 
     def caller_of(request: Request[Any, Any, Any]) -> Caller:
         return authenticate(
@@ -161,6 +164,7 @@ def v1_handlers(
         completion_handler("/v1/completions", "completions", completions, clock, settings),
         list_models,
         get_limits,
+        *([] if usage is None else [own_usage_handler(caller_of, usage, _with_id)]),
     ]
 
 

@@ -12,7 +12,7 @@ POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
 WORDS = (
     "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering",
-    "second_copy", "dead_letters", "partitions", "workers",
+    "usage", "second_copy", "dead_letters", "partitions", "workers",
 )  # fmt: skip
 """Of what can fail; `draining` is no failure."""
 
@@ -36,6 +36,7 @@ class Watch:
         journal: UsageJournal,
         fleet: Fleet,
         metering_lag_s: Callable[[], float],
+        usage_late: Callable[[], bool] = lambda: False,
         copies_late: Callable[[], bool],
         dead_letters: Callable[[], int] = lambda: 0,
         partitions_late: Callable[[], bool] = lambda: False,
@@ -47,6 +48,7 @@ class Watch:
         self._journal = journal
         self._fleet = fleet
         self._metering_lag_s = metering_lag_s
+        self._usage_late = usage_late
         self._copies_late = copies_late
         self._dead_letters = dead_letters
         self._partitions_late = partitions_late
@@ -75,6 +77,7 @@ class Watch:
             ("postgres", self._directory.age_ms > POSTGRES_AWAY_MS),
             ("redis_empty", self._leases.paused),
             ("metering", self._metering_lag_s() > METERING_LATE_S),
+            ("usage", self._usage_late()),
             ("second_copy", self._copies_late()),
             ("dead_letters", self._dead_letters() > 0),
             ("partitions", self._partitions_late()),

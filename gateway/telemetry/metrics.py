@@ -39,6 +39,11 @@ DEGRADED = Gauge("weir_degraded", "1 while a part is degraded.", ["part"])
 JOURNAL_FAILING = Gauge("weir_journal_failing", "1 while the journal cannot be written.")
 JOURNAL_BYTES = Gauge("weir_journal_bytes", "Disk space that the journal's segments take.")
 METERING_LAG = Gauge("metering_lag_seconds", "Age of the oldest record that Postgres lacks.")
+METERING_LAG_OF_ALL = Gauge(
+    "weir_metering_lag_of_all_seconds",
+    "How long ago the oldest end may have been that Postgres lacks, of any gateway that is known, "
+    "those that are gone included; NaN where it is not known. Not to be added up.",
+)
 UNSHIPPED = Gauge("weir_unshipped_records", "Journal records that Postgres lacks.")
 SECOND_COPIES = Gauge(
     "weir_second_copies", "Requests that Postgres lacks and whose copy is in Redis."

@@ -29,6 +29,7 @@ class Parts:
         self.journal = MemoryJournal()
         self.fleet = MemoryFleet(self.directory)
         self.lag_s = 0.0
+        self.usage_late = False
         self.copies_late = False
         self.dead_letters = 0
         self.partitions_late = False
@@ -38,6 +39,7 @@ class Parts:
             journal=self.journal,
             fleet=self.fleet,
             metering_lag_s=lambda: self.lag_s,
+            usage_late=lambda: self.usage_late,
             copies_late=lambda: self.copies_late,
             dead_letters=lambda: self.dead_letters,
             partitions_late=lambda: self.partitions_late,
@@ -80,6 +82,7 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
         (set_of("directory.age_ms", 60_001), ("directory",), ("postgres",)),
         (set_of("directory.age_ms", 2_001), (), ("postgres",)),
         (set_of("lag_s", 10.1), (), ("metering",)),
+        (set_of("usage_late", True), (), ("usage",)),
         (set_of("copies_late", True), (), ("second_copy",)),
         (set_of("dead_letters", 1), (), ("dead_letters",)),
         (set_of("partitions_late", True), (), ("partitions",)),

@@ -1,0 +1,191 @@
+"""How complete usage is, asked of real stores."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.adapters import completeness
+from gateway.adapters.completeness import Found, UsageCompleteness
+from gateway.adapters.postgres import async_engine
+from gateway.adapters.presence import Gateways
+from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.domain.completeness import NOT_KNOWN
+from gateway.domain.presence import Heartbeat
+
+SHIPPED = Heartbeat(1, 9, 0, 9)
+
+
+class Born:
+    """The store never lost anything, or began at `ms`."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    async def born_ms(self, tenant_id: str) -> int:
+        """Of every tenant."""
+        return self.ms
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[RedisClient]:
+    """A client of an empty store."""
+    client = connect_redis(redis_url, timeout_ms=1_000)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+async def postgres(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """A pool on a database of this test's own."""
+    engine = async_engine(database_url, pool_size=2)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+def born() -> Born:
+    """Whose birth the store tells."""
+    return Born()
+
+
+@pytest.fixture
+def gateways(store: RedisClient, born: Born) -> Gateways:
+    """The list."""
+    return Gateways(store, born)
+
+
+async def look(gateways: Gateways, postgres: AsyncEngine) -> Found:
+    """A first look."""
+    return await UsageCompleteness(gateways, postgres).look()
+
+
+async def done(postgres: AsyncEngine, statement: str) -> None:
+    """Change the database."""
+    async with postgres.begin() as db:
+        await db.execute(text(statement))
+
+
+async def test_all_have_shipped(gateways: Gateways, postgres: AsyncEngine) -> None:
+    """Complete through the instant that all have shipped through; one that lags, at that."""
+    instant_ms = await gateways.ask()
+    await gateways.tell("a", instant_ms, SHIPPED)
+    await gateways.tell("b", instant_ms - 50, SHIPPED)
+    found = await look(gateways, postgres)
+    assert found.completeness.through_ms == instant_ms - 50
+    assert found.covers(None)
+    await gateways.tell("b", instant_ms - 60_000, SHIPPED)
+    found = await look(gateways, postgres)
+    assert found.completeness.behind == ("b",)
+    assert not found.covers(None)
+
+
+async def test_a_list_that_just_began_knows_nothing(
+    gateways: Gateways, postgres: AsyncEngine, born: Born
+) -> None:
+    """Redis came back empty: who else was there has not said so yet."""
+    instant_ms = await gateways.ask()
+    await gateways.tell("a", instant_ms, SHIPPED)
+    born.ms = instant_ms
+    assert (await look(gateways, postgres)).completeness == NOT_KNOWN
+
+
+async def test_redis_is_away(postgres: AsyncEngine, free_port: int) -> None:
+    """Nobody knows, and nobody waits long for that."""
+    client = connect_redis(f"redis://127.0.0.1:{free_port}", timeout_ms=100)
+    async with asyncio.timeout(5):
+        found = await look(Gateways(client, Born()), postgres)
+    assert found.completeness == NOT_KNOWN
+    assert not found.covers(0)
+    await client.aclose()
+
+
+async def test_postgres_is_away(gateways: Gateways, free_port: int) -> None:
+    """The same."""
+    away = async_engine(f"postgresql://nobody@127.0.0.1:{free_port}/none", pool_size=1)
+    assert (await look(gateways, away)).completeness == NOT_KNOWN
+    await away.dispose()
+
+
+@pytest.mark.parametrize(
+    ("seen", "mark", "is_missing"),
+    [
+        ("1, 9, 0", "1, 9", False),
+        ("1, 9, 0", "1, 8", True),
+        ("1, 9, 1", "1, 9", True),
+        ("2, 1, 0", "1, 9", True),
+    ],
+    ids=["shipped", "unshipped", "open", "another boot"],
+)
+async def test_what_only_postgres_remembers(
+    gateways: Gateways, postgres: AsyncEngine, seen: str, mark: str, is_missing: bool
+) -> None:
+    """A gateway that was seen once, and Redis has forgotten: by its journal's own watermark. The
+    newest boot speaks for the others; once nothing more is expected, nothing is missing."""
+    await gateways.tell("a", await gateways.ask(), SHIPPED)
+    for values in ("0, 99, 5", seen):
+        await done(
+            postgres,
+            "INSERT INTO gateway_seen"
+            " (gateway_id, boot, durable_seq, open_count, shipped_seq, seen_at)"
+            f" VALUES ('lost', {values}, 0, now())",
+        )
+    await done(
+        postgres,
+        "INSERT INTO journal_watermark"
+        " (gateway_id, boot, seq, admitted_count, ended_count, missing_count)"
+        f" VALUES ('lost', {mark}, 0, {mark.split(', ')[1]}, 0)",
+    )
+    found = await look(gateways, postgres)
+    assert found.completeness.behind == (("lost",) if is_missing else ())
+    assert found.covers(None) is not is_missing
+    await done(postgres, "UPDATE gateway_seen SET closed_at = now()")
+    assert (await look(gateways, postgres)).covers(None)
+
+
+async def test_a_dead_letter_is_missing_everywhere(
+    gateways: Gateways, postgres: AsyncEngine
+) -> None:
+    """Until somebody resolves it."""
+    await gateways.tell("a", await gateways.ask(), SHIPPED)
+    await done(
+        postgres,
+        "INSERT INTO usage_dead_letter (gateway_id, source, reason, payload)"
+        " VALUES ('a', '1/1', 'x', '')",
+    )
+    found = await look(gateways, postgres)
+    assert found.completeness.covers(None)
+    assert not found.covers(None)
+    assert not found.covers(0)
+    await done(postgres, "UPDATE usage_dead_letter SET resolved_at = now()")
+    assert (await look(gateways, postgres)).covers(None)
+
+
+async def test_many_who_ask_at_once_ask_once(gateways: Gateways, postgres: AsyncEngine) -> None:
+    """And what was found holds for a second."""
+    instant_ms = await gateways.ask()
+    await gateways.tell("a", instant_ms, SHIPPED)
+    usage = UsageCompleteness(gateways, postgres)
+    assert usage.latest == NOT_KNOWN
+    answers = await asyncio.gather(*(usage.look() for _ in range(50)))
+    assert all(answer is answers[0] for answer in answers)
+    assert usage.latest == answers[0].completeness
+
+
+async def test_late_is_who_stays_behind(
+    gateways: Gateways, postgres: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that has just begun has shipped through nothing: that is no word on /readyz yet.
+    Once it has, nothing is left of it."""
+    monkeypatch.setattr(completeness, "HOLDS_S", 0.0)
+    usage = UsageCompleteness(gateways, postgres)
+    await gateways.tell("a", 0)
+    assert (await usage.look()).completeness.behind == ("a",)
+    assert not usage.is_late
+    monkeypatch.setattr(completeness, "BEHIND_S", 0.0)
+    assert usage.is_late
+    await gateways.tell("a", await gateways.ask())
+    await usage.look()
+    assert not usage.is_late
