@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 
 class EngineCounters(NamedTuple):
-    """One reading. None is what the engine does not tell, or has not counted yet: within a life the
-    counts of a process that told none before began at 0."""
+    """One reading. None is what the engine does not tell, or has not counted yet."""
 
     mark: str | None = None
     """Of the process: another one has another; None where nothing tells."""
@@ -24,7 +23,8 @@ class EngineCounters(NamedTuple):
     """How often `/health` was answered; its tokens are in no other count."""
 
 
-_COUNTS = ("prompt_tokens", "output_tokens", "cached_tokens", "requests", "aborted", "health")
+COUNTS = ("prompt_tokens", "output_tokens", "cached_tokens", "requests", "aborted", "health")
+"""Those that only grow."""
 
 
 def begins_again(before: EngineCounters, now: EngineCounters) -> bool:
@@ -32,7 +32,7 @@ def begins_again(before: EngineCounters, now: EngineCounters) -> bool:
     Counts of two processes are never subtracted from each other."""
     if before.mark is not None and now.mark is not None and before.mark != now.mark:
         return True
-    for name in _COUNTS:
+    for name in COUNTS:
         was, is_now = getattr(before, name), getattr(now, name)
         if was is not None and (is_now is None or is_now < was):
             return True

@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, Text, delete, func, insert, literal, or_, select
+from sqlalchemy import Select, Text, delete, func, insert, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.domain.engine_counters import EngineCounters, begins_again
+from billing.domain.engine_counters import COUNTS, EngineCounters, begins_again
 from billing.postgres.engine_tables import engine_sample, engine_turn
 
 KEPT_WHOLE_DAYS = 7
@@ -77,6 +77,8 @@ async def store_sample(
         return False
     last = await _last(connection, turn.worker_id)
     life = 1 if last is None else last.life + begins_again(last.counters, counters)
+    if last is not None and last.life == life:
+        await _fill_in(connection, last, counters)
     await connection.execute(
         insert(engine_sample).values(
             worker_id=turn.worker_id,
@@ -160,6 +162,22 @@ def _chosen() -> Select[Any]:
 def _sample(row: Sequence[Any]) -> Sample:
     worker_id, turn, life, asked_at, taken_at, *counters = row
     return Sample(worker_id, turn, life, asked_at, taken_at, EngineCounters(*counters))
+
+
+async def _fill_in(connection: AsyncConnection, last: Sample, counters: EngineCounters) -> None:
+    """A count that is told for the first time was 0 before: an engine tells none of what it has not
+    met. One that never tells it stays unknown."""
+    told = [
+        name
+        for name in COUNTS
+        if getattr(last.counters, name) is None and getattr(counters, name) is not None
+    ]
+    if told:
+        await connection.execute(
+            update(engine_sample)
+            .where(_SAMPLE.worker_id == last.worker_id, _SAMPLE.life == last.life)
+            .values({name: func.coalesce(_SAMPLE[name], 0) for name in told})
+        )
 
 
 async def _last(connection: AsyncConnection, worker_id: str) -> Sample | None:

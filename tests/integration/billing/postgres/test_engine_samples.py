@@ -90,8 +90,21 @@ async def test_lives(postgres: AsyncEngine) -> None:
     for requests, mark in ((None, "a"), (4, "a"), (9, "a"), (2, "a"), (30, "b"), (None, "b")):
         await sampled(postgres, "w", requests=requests, mark=mark)
     await sampled(postgres, "v", requests=1)
-    assert await lives(postgres, "w") == [(1, None), (1, 4), (1, 9), (2, 2), (3, 30), (4, None)]
+    assert await lives(postgres, "w") == [(1, 0), (1, 4), (1, 9), (2, 2), (3, 30), (4, None)]
     assert await lives(postgres, "v") == [(1, 1)]
+
+
+async def test_what_is_told_for_the_first_time_was_0(postgres: AsyncEngine) -> None:
+    """An engine tells no count of what it has not met; what it never tells stays unknown, also
+    where another life told it."""
+    await sampled(postgres, "w", requests=7, aborted=1)
+    for requests in (None, None, 5, 6):
+        await sampled(postgres, "w", requests=requests, output_tokens=requests)
+    assert await lives(postgres, "w") == [(1, 7), (2, 0), (2, 0), (2, 5), (2, 6)]
+    async with postgres.connect() as db:
+        found = await samples_between(db, "w", *ALWAYS)
+    assert [each.counters.output_tokens for each in found] == [None, 0, 0, 5, 6]
+    assert [each.counters.aborted for each in found] == [1, None, None, None, None]
 
 
 async def test_a_range_and_what_is_around_it(postgres: AsyncEngine) -> None:
