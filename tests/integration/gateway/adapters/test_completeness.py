@@ -2,16 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from postgres_proxy import postgres_proxy
+from shipping import serve
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from billing.postgres.usage_records import GroupBy, UsageFilter
 from gateway.adapters import completeness
 from gateway.adapters.completeness import Found, UsageCompleteness
+from gateway.adapters.journal import Journal
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.presence import Gateways
+from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.adapters.shipper import Shipper
+from gateway.adapters.usage_reports import UsageReports
+from gateway.domain import completeness as rules
 from gateway.domain.completeness import NOT_KNOWN
 from gateway.domain.presence import Heartbeat
 
@@ -189,3 +197,51 @@ async def test_late_is_who_stays_behind(
     await gateways.tell("a", await gateways.ask())
     await usage.look()
     assert not usage.is_late
+
+
+async def test_m23_a_writer_that_fails_is_no_zero(
+    gateways: Gateways,
+    database_url: str,
+    postgres: AsyncEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """M23: nothing of a gateway's reaches Postgres, which can be read all the same: the sums lack
+    three requests and say that they may, the lag of all shows it; both heal with it."""
+    monkeypatch.setattr(completeness, "HOLDS_S", 0.0)
+    monkeypatch.setattr(rules, "LATE_MS", 700)
+    usage = UsageCompleteness(gateways, postgres)
+    reports = UsageReports(postgres, usage)
+
+    async def told(requests: int, *, complete: bool) -> None:
+        """Return once usage says so."""
+        async with asyncio.timeout(20):
+            while True:
+                report = await reports.report(
+                    UsageFilter(), group_by=GroupBy.TENANT, time_zone="UTC"
+                )
+                seen = sum(each.requests for each in report.sums)
+                if (seen, report.found.covers(None)) == (requests, complete):
+                    return
+                await asyncio.sleep(0.05)
+
+    async with postgres_proxy(database_url) as proxy:
+        shipping = async_engine(proxy.url)
+        journal = await Journal.open(tmp_path)
+        shipper = Shipper(shipping, journal)
+        shipper.start()
+        publishing = asyncio.create_task(Presence(gateways, journal.gateway_id, shipper).run())
+        await serve(journal, 2)
+        await told(2, complete=True)
+        await proxy.refuse()
+        await serve(journal, 3)
+        await told(2, complete=False)
+        assert usage.latest.behind == (journal.gateway_id,)
+        assert (usage.latest.lag_ms or 0) > 700
+        await proxy.start()
+        await told(5, complete=True)
+        publishing.cancel()
+        await asyncio.gather(publishing, return_exceptions=True)
+        await shipper.stop()
+        await journal.close()
+        await shipping.dispose()
