@@ -125,7 +125,9 @@ class Closing:
         )
 
     async def _leave(self, running: Running, record: UsageRecord) -> None:
-        """The place is free for the next, and the tenant's share is charged what it really took."""
+        """The place is free for the next, and the tenant's share is charged what it really took:
+        of what an engine said no more than it was let take, since one wrong count must not hold
+        back a tenant's turn for days."""
         self._places.settled(record.tenant_id, record.api_key_id)
         place = running.held.place
         if place is None:
@@ -133,9 +135,13 @@ class Closing:
         if not record.attempts:
             await place.unused()
             return
+        needs = running.held.needs
         uncached = max(0, record.prompt_tokens - record.cached_prompt_tokens)
         await place.end(
-            weighted_tokens(uncached_prompt_tokens=uncached, output_tokens=record.output_tokens)
+            weighted_tokens(
+                uncached_prompt_tokens=min(uncached, needs.prompt_tokens_max),
+                output_tokens=min(record.output_tokens, needs.output_tokens_max),
+            )
         )
 
     def _count_in_its_month(self, running: Running) -> None:

@@ -122,3 +122,41 @@ async def test_a_cancelled_admission_gives_its_lease_back() -> None:
     await asyncio.wait([task, waiting])
     assert len(gateway.ledger.settlements) == 1
     gateway.assert_nothing_admitted()
+
+
+def charges_of(gateway: MemoryGateway) -> list[int | None]:
+    """What its places are given back with, in weighted tokens."""
+    queue = gateway.queues.gateway("g")
+    leave, charged = queue.leave, list[int | None]()
+
+    async def heard(pool: str, ticket_id: str, *, actual_cost: int | None) -> None:
+        charged.append(actual_cost)
+        await leave(pool, ticket_id, actual_cost=actual_cost)
+
+    queue.leave = heard  # type: ignore[method-assign]
+    return charged
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(5, 2_000_000_000), (2_000_000_000, 2)])
+async def test_a_wrong_count_is_not_charged_to_its_tenants_turn(prompt: int, output: int) -> None:
+    """INV-9: the record has what the engine said; the turn no more than the request could take."""
+    told = [events.role(), events.content("a"), events.finish(), events.usage(prompt, output)]
+    gateway = MemoryGateway(told)
+    charged = charges_of(gateway)
+    await gateway.post(max_tokens=10)
+    (cost,) = charged
+    assert cost is not None
+    assert 0 < cost <= gateway.journal.admissions[0].prompt_tokens + 2 * 10
+    (record,) = gateway.journal.records
+    assert max(record.prompt_tokens, record.output_tokens) == 2_000_000_000
+
+
+async def test_what_was_taken_beyond_what_was_expected_is_charged() -> None:
+    """INV-9: without a maximum an answer may be longer than what is reserved for it."""
+    told = [events.role(), events.content("a"), events.finish(), events.usage(5, 90)]
+    gateway = MemoryGateway(told)
+    charged = charges_of(gateway)
+    await gateway.post({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    (admitted,) = gateway.journal.admissions
+    assert admitted.reserved_tokens - admitted.prompt_tokens < 90
+    assert charged == [5 + 2 * 90]
