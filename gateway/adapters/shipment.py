@@ -1,6 +1,8 @@
 """A batch of journal records as billing stores it."""
 
+import asyncio
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 
 from billing.postgres.dead_letters import DeadLetter
@@ -23,16 +25,45 @@ class Load:
     """Before it was read: all that was durable then is in it, where the batch is `complete`."""
 
 
-def read_load(
-    backlog: Backlog, rows_max: int, *, gateway_id: str, after: Batch | None = None
-) -> Load | None:
-    """The backlog's next batch, made ready. Blocks: for a thread of its own. As `Backlog.read`."""
-    read_at_s = time.time()
-    batch = backlog.read(rows_max, after=after)
-    if batch is None:
-        return None
-    rows = [JournaledRecord(entry.body, gateway_id, batch.boot, entry.seq) for entry in batch.ended]
-    return Load(batch, rows, encode_ahead(rows), read_at_s)
+class Loads:
+    """Reads a backlog and makes its batches ready, in a thread: one at a time."""
+
+    def __init__(self, backlog: Backlog, rows_max: int, *, gateway_id: str) -> None:
+        self._backlog = backlog
+        self._rows_max = rows_max
+        self._gateway_id = gateway_id
+
+    async def read(self, after: Batch | None = None) -> Load | None:
+        """The next one. Raises JournalIncomplete."""
+        return await asyncio.to_thread(self._read, after)
+
+    async def read_beside(self, load: Load, shipping: Coroutine[None, None, None]) -> Load | None:
+        """What follows `load`, read while it is shipped; None where that may be nothing. Raises
+        what `shipping` does, else JournalIncomplete. Nothing reads any more on return: the place
+        may be sought anew."""
+        if load.batch.complete:
+            await shipping
+            return None
+        ahead = asyncio.create_task(self.read(load.batch))
+        try:
+            await shipping
+        finally:
+            await asyncio.wait([ahead])
+            failure = None if ahead.cancelled() else ahead.exception()
+        if failure is not None:
+            raise failure
+        return ahead.result()
+
+    def _read(self, after: Batch | None) -> Load | None:
+        read_at_s = time.time()
+        batch = self._backlog.read(self._rows_max, after=after)
+        if batch is None:
+            return None
+        rows = [
+            JournaledRecord(entry.body, self._gateway_id, batch.boot, entry.seq)
+            for entry in batch.ended
+        ]
+        return Load(batch, rows, encode_ahead(rows), read_at_s)
 
 
 def shipment_of(load: Load, *, gateway_id: str, before: Watermark) -> Shipment:

@@ -19,10 +19,10 @@ from billing.postgres.partitions import ensure_partitions
 from billing.postgres.shipments import SchemaBehind, WatermarkMoved, store, store_spare
 from billing.postgres.usage_insert import JournaledRecord
 from gateway.adapters.journal import Journal
-from gateway.adapters.journal.backlog import Backlog, Batch, JournalIncomplete
+from gateway.adapters.journal.backlog import Backlog, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
-from gateway.adapters.shipment import Load, read_load, shipment_of
+from gateway.adapters.shipment import Load, Loads, shipment_of
 
 BACKOFF_MS_FIRST = 100
 BACKOFF_MS_MAX = 5_000
@@ -64,9 +64,9 @@ class Shipper:
         self._engine = engine
         self._journal = journal
         self._interval_s = interval_ms / 1000
-        self._batch_rows = batch_rows
         self._retention_s = retention_hours * 3600
         self._backlog = Backlog(journal)
+        self._loads = Loads(self._backlog, batch_rows, gateway_id=journal.gateway_id)
         self._watermarks: dict[int, Watermark] | None = None
         self._place_known = False
         self._wake = asyncio.Event()
@@ -220,45 +220,21 @@ class Shipper:
             self._watermarks = watermarks
         await self._look_after(self._watermarks)
         read_at_s = time.time()
-        load = await self._read()
+        load = await self._loads.read()
         while load is not None:
-            following = await self._ship_reading_on(load, self._watermarks)
+            following = await self._loads.read_beside(load, self._ship(load, self._watermarks))
             await self._tell_passed()
             if load.batch.complete:
                 self._behind_since_s = load.read_at_s
             elif load.batch.last_at_ms is not None:
                 self._behind_since_s = load.batch.last_at_ms / 1000
-            # Also where there is always more to ship; what was read is not where it was then.
-            if following is None or await self._look_after(self._watermarks):
+            sought = await self._look_after(self._watermarks)  # also where there is always more
+            if following is None or sought:
                 read_at_s = time.time()
-                following = await self._read()
+                following = await self._loads.read()
             load = following
         self._behind_since_s = None if self.caught_up else read_at_s
         await self._make_space(self._watermarks)
-
-    async def _read(self, after: Batch | None = None) -> Load | None:
-        return await asyncio.to_thread(
-            read_load,
-            self._backlog,
-            self._batch_rows,
-            gateway_id=self._journal.gateway_id,
-            after=after,
-        )
-
-    async def _ship_reading_on(self, load: Load, watermarks: dict[int, Watermark]) -> Load | None:
-        """Ship it, and meanwhile make ready what follows, where that is known to be there."""
-        if load.batch.complete:
-            await self._ship(load, watermarks)
-            return None
-        ahead = asyncio.create_task(self._read(load.batch))
-        try:
-            await self._ship(load, watermarks)
-        finally:
-            await asyncio.wait([ahead])  # no thread reads on while the place is sought anew
-            failure = None if ahead.cancelled() else ahead.exception()
-        if failure is not None:
-            raise failure
-        return ahead.result()
 
     async def _look_after(self, watermarks: dict[int, Watermark]) -> bool:
         """What is due between two batches, while nothing reads; returns whether the place was

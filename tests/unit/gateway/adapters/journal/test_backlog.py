@@ -101,6 +101,28 @@ def test_reading_again_without_accepting_is_the_same(tmp_path: Path) -> None:
     assert backlog.read(3) == backlog.read(3)
 
 
+@pytest.mark.parametrize("rows_max", [1, 7, 1000])
+def test_reading_ahead_finds_the_same(tmp_path: Path, rows_max: int) -> None:
+    """Over segments and boots, a batch read while the one before it is not accepted yet is the one
+    that would have been read after; nothing counts as shipped for having been read."""
+    book = Book(tmp_path, segment_bytes=6000)
+    book.serve(20)
+    book.committer.seal()
+    book.reopen()
+    book.serve(15)
+    backlog, batches = sought(book), []
+    place, batch = backlog.place, backlog.read(rows_max)
+    while batch is not None:
+        batches.append(batch)
+        ahead = backlog.read(rows_max, after=batch)
+        assert (backlog.place, backlog.count()) == (place, 70 - 2 * len(records_of(batches[:-1])))
+        backlog.accept(batch)
+        place, batch = backlog.place, ahead
+    assert records_of(batches) == book.records
+    assert backlog.read(rows_max) is None
+    assert backlog.place == (book.durable.key.boot, book.durable.seq)
+
+
 @pytest.mark.parametrize("done", [0, 1, 7, 30, 39, 40])
 def test_a_restart_goes_on_after_the_watermark(tmp_path: Path, done: int) -> None:
     """Whatever number Postgres has, exactly the records after it follow."""
