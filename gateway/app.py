@@ -24,6 +24,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
 from gateway.adapters.reaper import Reaper
+from gateway.adapters.reconciling import Reconciling
 from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
@@ -40,6 +41,7 @@ from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
+from gateway.http.reconciliation import reconciliation_handler
 from gateway.http.usage import usage_handler
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, open_metering
@@ -78,6 +80,7 @@ class Gateway:
     presence: Presence
     reaper: Reaper
     witness: EngineWitness
+    reconciling: Reconciling
     watch: Watch
 
     def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
@@ -102,6 +105,7 @@ class Gateway:
             births=self.births,
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
+        self.reconciling_postgres = async_engine(settings.database_url, pool_size=3)
         self.gateways = Gateways(self.redis, self.births)
         self.completeness = UsageCompleteness(self.gateways, self.postgres)
         self.months = Months(
@@ -164,6 +168,7 @@ class Gateway:
             copies_late=self.copied.is_late,
             dead_letters=lambda: self.shipper.outstanding.dead_letters,
             partitions_late=lambda: self.shipper.partitions_late,
+            has_findings=lambda: self.reconciling.has_findings,
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
@@ -184,6 +189,7 @@ class Gateway:
             self.reaper.run(),
             self.witness.run(),
             self.completeness.run(),
+            self.reconciling.run(),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
@@ -256,6 +262,7 @@ class Gateway:
         await self.postgres.dispose()
         await self.shipping_postgres.dispose()
         await self.spend_postgres.dispose()
+        await self.reconciling_postgres.dispose()
 
 
 def _log_end(task: asyncio.Task[None]) -> None:
@@ -303,7 +310,13 @@ def create_app(gateway: Gateway) -> Litestar:
                     )
                 ],
             ),
-            billing_router(administration, more=[usage_handler(usage)]),
+            billing_router(
+                administration,
+                more=[
+                    usage_handler(usage),
+                    reconciliation_handler(gateway.reconciling_postgres),
+                ],
+            ),
             document_handler(),
         ],
         exception_handlers={Exception: answer_exception},

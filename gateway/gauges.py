@@ -30,6 +30,8 @@ async def show_gauges(gateway: "Gateway") -> None:
     metrics.MISSING.set(gateway.shipper.missing_records)
     metrics.UNCOPIED.set(gateway.copied.copies.uncopied)
     metrics.GATEWAYS_GONE.set(gateway.reaper.gone)
+    for check, found in gateway.reconciling.findings.items():
+        metrics.RECONCILE_FINDINGS.labels(check=check).set(found)
     metrics.UNSETTLED.set(gateway.leases.unsettled)
     admission_metrics.WITHHELD.set(gateway.leases.withheld)
     admission_metrics.EXCESS.set(gateway.leases.excess)

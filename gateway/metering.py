@@ -1,5 +1,5 @@
 """What a gateway records with: its journal's shipper, the second copy, its place in the list of
-gateways, and what looks after those that are gone."""
+gateways, and what looks after those that are gone and after the books."""
 
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,10 @@ from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.presence import Presence
 from gateway.adapters.reaper import Reaper
 from gateway.adapters.reaper_restart import CopiedEnds, settle_when_shipped
+from gateway.adapters.reconciler import Reconciler
+from gateway.adapters.reconciler_journals import JournalFiles
+from gateway.adapters.reconciler_live import LiveStores
+from gateway.adapters.reconciling import Reconciling
 from gateway.adapters.second_copy_records import Copies
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.turns import RedisTurns
@@ -68,4 +72,9 @@ def open_metering(gateway: "Gateway") -> None:
     )
     gateway.witness = EngineWitness(
         gateway.postgres, gateway.directory, gateway.engine, journal.gateway_id
+    )
+    gateway.reconciling = Reconciling(
+        gateway.reconciling_postgres,
+        Reconciler(gateway.reconciling_postgres, LiveStores(gateway.redis, gateway.births)),
+        [JournalFiles(settings.journal_dir, journal.gateway_id)],
     )

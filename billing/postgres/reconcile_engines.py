@@ -12,12 +12,17 @@ from billing.domain.reconciliation.ledgers import Ran
 LONGEST = timedelta(hours=6)
 """No request runs for longer: what ends in a period was admitted so long before it at most."""
 _MS = "CAST(floor(extract(epoch FROM {}) * 1000) AS bigint)"
+# A process that has counted nothing yet tells no count; one that never tells any is no witness.
 _SAMPLES = f"""
-SELECT worker_id, life, {_MS.format("asked_at")}, {_MS.format("taken_at")}, prompt_tokens,
-    output_tokens
-FROM engine_sample
-WHERE taken_at >= :since AND taken_at < :until
-    AND prompt_tokens IS NOT NULL AND output_tokens IS NOT NULL
+SELECT worker_id, life, {_MS.format("asked_at")}, {_MS.format("taken_at")},
+    coalesce(prompt_tokens, 0), coalesce(output_tokens, 0)
+FROM engine_sample AS sample
+WHERE taken_at >= :since AND taken_at < :until AND EXISTS (
+    SELECT 1 FROM engine_sample AS other
+    WHERE other.worker_id = sample.worker_id AND other.life = sample.life
+        AND other.prompt_tokens IS NOT NULL AND other.output_tokens IS NOT NULL
+        AND other.taken_at >= :since AND other.taken_at < :until
+)
 ORDER BY worker_id, taken_at
 """  # noqa: S608 - constants
 _RAN = f"""

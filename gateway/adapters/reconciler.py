@@ -86,8 +86,7 @@ class Reconciler:
             async with self._engine.connect() as db:
                 watermarks = await load_watermarks(db, journal.gateway_id)
             shipped = {boot: each.seq for boot, each in watermarks.items()}
-            since_s = 0.0 if scope.replay_max is None else scope.period.since.timestamp()
-            ends = await asyncio.to_thread(journal.ends, shipped, written_since_s=since_s)
+            ends = await asyncio.to_thread(journal.ends, shipped, at_most=scope.replay_max)
             found.append((journal, ends))
         return found
 

@@ -53,6 +53,7 @@ async def reconcile_engines(
                 [each for each in ran if each.started_at_ms < until_ms],
                 fates,
                 since_ms=max(ledger.since_ms, int(since.timestamp() * 1000)),
+                until_ms=ledger.read_at_ms - EDGE_MS,
                 health_tokens=ledger.health_tokens,
             )
         )

@@ -23,25 +23,25 @@ class JournalFiles:
     directory: Path
     gateway_id: str
 
-    def ends(self, shipped: dict[int, int], *, written_since_s: float = 0.0) -> "Ends":
+    def ends(self, shipped: dict[int, int], *, at_most: int | None = None) -> "Ends":
         """All ends in it, by whether they are said to be in Postgres, `shipped` being the last
-        number of each boot that is; only of segments written at or after an instant. Raises
-        OSError."""
+        number of each boot that is. With `at_most` the latest segments are enough that hold so
+        many. Raises OSError."""
         found = Ends()
-        for key in list_segments(self.directory):
-            for boot, entry in self._read(key, written_since_s):
+        for key in reversed(list_segments(self.directory)):
+            for boot, entry in self._read(key):
                 if entry.seq <= shipped.get(boot, 0):
                     row = JournaledRecord(entry.body, self.gateway_id, boot, entry.seq)
                     found.shipped.setdefault(entry.body.request_id, row)
                 else:
                     found.not_shipped += 1
+            if at_most is not None and len(found.shipped) >= at_most:
+                break
         return found
 
-    def _read(self, key: SegmentKey, written_since_s: float) -> Iterator[tuple[int, EndedEntry]]:
+    def _read(self, key: SegmentKey) -> Iterator[tuple[int, EndedEntry]]:
         path = key.path(self.directory)
         try:
-            if path.stat().st_mtime < written_since_s:
-                return
             for stretch in read_whole(path):
                 for frame in stretch.frames:
                     entry = _ended(frame.payload)
@@ -53,7 +53,7 @@ class JournalFiles:
 
 @dataclass
 class Ends:
-    """Ends of one journal. `shipped` has the first of each request."""
+    """Ends of one journal, each request's once."""
 
     shipped: dict[UUID, JournaledRecord] = field(default_factory=dict)
     not_shipped: int = 0

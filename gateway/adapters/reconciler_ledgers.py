@@ -1,6 +1,7 @@
 """A simulated or local worker's own account of every sequence, read whole over HTTP."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -41,11 +42,12 @@ _decode = msgspec.json.Decoder(_Page).decode
 @dataclass(frozen=True)
 class Ledger:
     """All that one worker remembers. `since_ms`: of sequences that began before it, it may know
-    nothing."""
+    nothing; nor of those that ended after `read_at_ms`."""
 
     url: str
     accounts: Sequence[Account]
     since_ms: int
+    read_at_ms: int
     health_tokens: int
 
 
@@ -56,7 +58,7 @@ async def read_ledger(url: str) -> Ledger:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise LedgerUnreadable("give a worker's URL, like http://127.0.0.1:30000")
     entries: list[_Entry] = []
-    since = 0
+    since, read_at_ms = 0, time.time_ns() // 1_000_000
     try:
         async with asyncio.timeout(TIMEOUT_S), aiohttp.ClientSession() as client:
             while True:
@@ -76,6 +78,7 @@ async def read_ledger(url: str) -> Ledger:
         base,
         accounts,
         first_ms,
+        read_at_ms,
         sum(entry.prompt_tokens + entry.completion_tokens for entry in entries if entry.health),
     )
 

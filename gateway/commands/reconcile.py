@@ -10,7 +10,13 @@ import msgspec
 from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
 
-from billing.domain.reconciliation.findings import TITLES, Finding, Verdict, count_findings
+from billing.domain.reconciliation.findings import (
+    TITLES,
+    Finding,
+    Verdict,
+    count_findings,
+    verdict_view,
+)
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.reconciler import Period, Reconciler, Scope
@@ -75,23 +81,13 @@ def reconcile(
 
 
 def view(period: Period, verdicts: Sequence[Verdict]) -> dict[str, object]:
-    """What `--json` prints, and the API answers of its own runs."""
+    """What `--json` prints."""
     return {
         "from": period.since,
         "to": period.until,
         "ok": not count_findings(verdicts),
         "findings": count_findings(verdicts),
-        "checks": [
-            {
-                "check": verdict.check,
-                "title": TITLES[verdict.check],
-                "ok": verdict.ok,
-                "not_applicable": verdict.not_applicable,
-                "terms": {term.name: term.size for term in verdict.terms},
-                "findings": verdict.findings,
-            }
-            for verdict in verdicts
-        ],
+        "checks": [verdict_view(verdict) for verdict in verdicts],
     }
 
 

@@ -12,7 +12,7 @@ POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
 WORDS = (
     "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering",
-    "usage", "second_copy", "dead_letters", "partitions", "workers",
+    "usage", "second_copy", "dead_letters", "partitions", "reconcile", "workers",
 )  # fmt: skip
 """Of what can fail; `draining` is no failure."""
 
@@ -40,6 +40,7 @@ class Watch:
         copies_late: Callable[[], bool],
         dead_letters: Callable[[], int] = lambda: 0,
         partitions_late: Callable[[], bool] = lambda: False,
+        has_findings: Callable[[], bool] = lambda: False,
         directory_stale_ms_max: int,
         stores_unseen_ms_max: int,
     ) -> None:
@@ -52,6 +53,7 @@ class Watch:
         self._copies_late = copies_late
         self._dead_letters = dead_letters
         self._partitions_late = partitions_late
+        self._has_findings = has_findings
         self._directory_stale_ms_max = directory_stale_ms_max
         self._stores_unseen_ms_max = stores_unseen_ms_max
         self.draining = False
@@ -81,6 +83,7 @@ class Watch:
             ("second_copy", self._copies_late()),
             ("dead_letters", self._dead_letters() > 0),
             ("partitions", self._partitions_late()),
+            ("reconcile", self._has_findings()),
             ("workers", self._is_unserved()),
         )
         return Condition(

@@ -78,6 +78,11 @@ GATEWAYS_GONE = Gauge(
 PROVISIONAL = Counter(
     "weir_provisional_rows_total", "Rows written in the place of gateways that are gone."
 )
+RECONCILE_FINDINGS = Gauge(
+    "weir_reconcile_findings",
+    "What reconciliation found in its latest runs, of any gateway, by check (REC-1 to REC-7).",
+    ["check"],
+)
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
 HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", ["provider"])
 HOSTED_ATTEMPTS = Counter(

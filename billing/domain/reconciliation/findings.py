@@ -87,3 +87,25 @@ def added_up(check: Check, verdicts: Sequence[Verdict]) -> Verdict:
             sizes[term.name] = sizes.get(term.name, 0) + term.size
     found = tuple(finding for verdict in verdicts for finding in verdict.findings)
     return Verdict(check, terms(**sizes), found)
+
+
+def verdict_view(verdict: Verdict) -> dict[str, object]:
+    """A verdict as commands and the API show it."""
+    return {
+        "check": verdict.check.value,
+        "title": TITLES[verdict.check],
+        "ok": verdict.ok,
+        "not_applicable": verdict.not_applicable,
+        "terms": {term.name: term.size for term in verdict.terms},
+        "findings_count": len(verdict.findings),
+        "findings": [
+            {
+                "subject": finding.subject,
+                "request_id": finding.request_id,
+                "size": finding.size,
+                "unit": finding.unit,
+                "what": finding.what,
+            }
+            for finding in verdict.findings
+        ],
+    }

@@ -55,9 +55,11 @@ def check_ledger(
     fates: Mapping[UUID, Fate],
     *,
     since_ms: int,
+    until_ms: int,
     health_tokens: int = 0,
 ) -> Verdict:
-    """One worker's ledger, which is whole from `since_ms` on, against the attempts of a period."""
+    """One worker's ledger, which is whole from `since_ms` to `until_ms`, against the attempts of a
+    period."""
     by_key = {(each.request_id, each.choice, each.number): each for each in attempts}
     sizes = dict.fromkeys(("lower_bound", "gateway_lost", "still_open"), 0)
     findings: list[Finding] = []
@@ -90,6 +92,7 @@ def check_ledger(
         if key not in met
         and each.worker_id in workers
         and each.started_at_ms >= since_ms
+        and each.ended_at_ms < until_ms
         and each.is_exact
         and _tokens(each)
     ]

@@ -9,7 +9,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.app import Gateway
 from gateway.settings import Settings
 
-CONNECTIONS_MAX = 8
+CONNECTIONS_MAX = 11
 """As docs/architecture.md says."""
 
 
@@ -42,19 +42,22 @@ async def test_m06_a_pool_is_a_bound(database_url: str) -> None:
     await watching.dispose()
 
 
-async def test_m06_a_gateway_has_eight_connections_at_most(
+async def test_m06_a_gateway_has_eleven_connections_at_most(
     database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     """Its pools together, and none of them overflows."""
     gateway = Gateway(
         Settings(database_url=database_url, redis_url=redis_url, journal_dir=tmp_path)
     )
-    pools = [
-        engine.pool
-        for engine in (gateway.postgres, gateway.shipping_postgres, gateway.spend_postgres)
-    ]
+    engines = (
+        gateway.postgres,
+        gateway.shipping_postgres,
+        gateway.spend_postgres,
+        gateway.reconciling_postgres,
+    )
+    pools = [engine.pool for engine in engines]
     assert all(isinstance(pool, QueuePool) and pool._max_overflow == 0 for pool in pools)
     assert sum(pool.size() for pool in pools if isinstance(pool, QueuePool)) == CONNECTIONS_MAX
-    for engine in (gateway.postgres, gateway.shipping_postgres, gateway.spend_postgres):
+    for engine in engines:
         await engine.dispose()
     await gateway.redis.aclose()

@@ -13,6 +13,7 @@ from gateway.domain.tenant import Model, Worker
 from gateway.http.admin import admin_router
 from gateway.http.billing import billing_router
 from gateway.http.problems import PROBLEM_HANDLERS
+from gateway.http.reconciliation import reconciliation_handler
 
 ME = "cli:test"
 
@@ -37,7 +38,10 @@ async def api(engine: AsyncEngine) -> AsyncIterator[AdminApi]:
     )
     await administration.create_tenant(ME, "acme", "Acme")
     app = Litestar(
-        [admin_router(administration), billing_router(administration)],
+        [
+            admin_router(administration),
+            billing_router(administration, more=[reconciliation_handler(engine)]),
+        ],
         exception_handlers=PROBLEM_HANDLERS,
     )
     async with client_of(app) as client:

@@ -33,6 +33,7 @@ class Parts:
         self.copies_late = False
         self.dead_letters = 0
         self.partitions_late = False
+        self.has_findings = False
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -43,6 +44,7 @@ class Parts:
             copies_late=lambda: self.copies_late,
             dead_letters=lambda: self.dead_letters,
             partitions_late=lambda: self.partitions_late,
+            has_findings=lambda: self.has_findings,
             directory_stale_ms_max=60_000,
             stores_unseen_ms_max=60_000,
         )
@@ -86,6 +88,7 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
         (set_of("copies_late", True), (), ("second_copy",)),
         (set_of("dead_letters", 1), (), ("dead_letters",)),
         (set_of("partitions_late", True), (), ("partitions",)),
+        (set_of("has_findings", True), (), ("reconcile",)),
         (set_of("fleet.unhealthy", {"w0"}), (), ("workers",)),
         (set_of("directory.all_workers", []), (), ("workers",)),
     ],

@@ -11,6 +11,7 @@ from billing.domain.reconciliation.ledgers import Account, Fate, Ran, check_ledg
 
 ONE, TWO, THREE = (UUID(int=n) for n in (1, 2, 3))
 NOBODY = Meanwhile(0, 0)
+NOW_MS = 200_000
 
 
 def ran(request: UUID, ended_ms: int, output: int = 20, source: str = "engine_final") -> Ran:
@@ -92,19 +93,23 @@ def account(each: Ran, **changes: int) -> Account:
 def test_a_ledger_names_the_request() -> None:
     """A count that differs, a sequence that nobody recorded, a record that nobody ran."""
     accounts = [account(ATTEMPTS[0], output_tokens=23), account(ran(THREE, 70_000))]
-    verdict = check_ledger(accounts, ATTEMPTS, {}, since_ms=0)
+    verdict = check_ledger(accounts, ATTEMPTS, {}, since_ms=0, until_ms=NOW_MS)
     assert found(verdict) == [(ONE, 3), (THREE, 30), (TWO, 30)]
-    assert check_ledger([account(each) for each in ATTEMPTS], ATTEMPTS, {}, since_ms=0).ok
+    assert check_ledger(
+        [account(each) for each in ATTEMPTS], ATTEMPTS, {}, since_ms=0, until_ms=NOW_MS
+    ).ok
 
 
 def test_a_ledger_explains_lower_bounds_and_the_lost() -> None:
     """What began before a ledger did it need not know."""
     low = ran(ONE, 10_000, 5, "counted")
     accounts = [account(low, output_tokens=20), account(ran(TWO, 20_000))]
-    verdict = check_ledger(accounts, [low], {TWO: Fate.GATEWAY_LOST}, since_ms=0)
+    verdict = check_ledger(accounts, [low], {TWO: Fate.GATEWAY_LOST}, since_ms=0, until_ms=NOW_MS)
     assert verdict.ok
     assert (term(verdict, "lower_bound"), term(verdict, "gateway_lost")) == (15, 30)
     high = [account(low, output_tokens=4)]
-    assert found(check_ledger(high, [low], {}, since_ms=0)) == [(ONE, 1)]
-    before = check_ledger([account(ATTEMPTS[0])], ATTEMPTS, {}, since_ms=60_000)
+    assert found(check_ledger(high, [low], {}, since_ms=0, until_ms=NOW_MS)) == [(ONE, 1)]
+    before = check_ledger([account(ATTEMPTS[0])], ATTEMPTS, {}, since_ms=60_000, until_ms=NOW_MS)
     assert before.ok
+    meanwhile = check_ledger([account(ATTEMPTS[0])], ATTEMPTS, {}, since_ms=0, until_ms=50_000)
+    assert meanwhile.ok
