@@ -4,7 +4,7 @@
   2 s for what sends tokens, and only then with where each stands: with thousands waiting that is
   what costs the store. They tell again what a lost message told.
 - *A store that is back*, or came back empty: first it is told what runs here, so that nobody is
-  granted what is in use; then those who wait enter again, in the order of their deadlines.
+  granted what is in use; then those who wait and it has forgotten enter again (`returning`).
 """
 
 import asyncio
@@ -26,10 +26,9 @@ from gateway.domain.queue.tickets import (
 from gateway.serving.ports import Clock, LedgerUnavailable
 from gateway.serving.queue.asked import QueueSettings
 from gateway.serving.queue.entry import Entry, State
-from gateway.serving.queue.refusals import WorkersGone
 from gateway.serving.queue.restoring import portions
+from gateway.serving.queue.returning import Returning
 from gateway.serving.queue.waiting import Waiting
-from gateway.telemetry import queue as metrics
 from gateway.telemetry.logs import log_failure
 
 TICK_S = 0.1
@@ -56,6 +55,7 @@ class Keeper:
         self._settings = settings
         self._on_room = on_room
         self._renewed_us = self._renewed_began_us = -_LONG_US
+        self._returning = Returning(waiting, heard=self._heard, renew=self._renew_due)
 
     async def keep(self) -> None:
         """Renew, and see the store go and come back; for ever."""
@@ -94,16 +94,25 @@ class Keeper:
             for entry in self._book
             if not entry.is_busy
             and not _runs_without(entry)
+            and not self._returning.is_telling(entry)
             and (began_too or not _is_settled_in(entry))
         ]
+        told: set[str] = set()
         for pool, entries in portions(due):
             with suppress(LedgerUnavailable):
-                await self._renew(pool, entries, standing=began_too)
+                await self._renew(pool, entries, told, standing=began_too)
 
-    async def _renew(self, pool: str, entries: list[Entry], *, standing: bool) -> None:
+    async def _renew(
+        self, pool: str, entries: list[Entry], told: set[str], *, standing: bool
+    ) -> None:
+        """`told` has the pools of which it was told what runs."""
         ids, steps = [entry.asked.id for entry in entries], [entry.steps for entry in entries]
         queue = self._store.queue
         answers = await self._store.ask(lambda: queue.renew(pool, ids, standing=standing))
+        if pool not in told and any(isinstance(answer, Unknown) for answer in answers):
+            # Perhaps it has forgotten all: who enters again must not be granted what is in use.
+            await self._waiting.restoring.tell_runs(pool)
+            told.add(pool)
         for entry, answer, step in zip(entries, answers, steps, strict=True):
             # What it asked for itself meanwhile is newer.
             if entry.state is not State.GONE and entry.steps == step:
@@ -196,20 +205,7 @@ class Keeper:
             if not self._store.is_open:
                 return
         self._store.ready.set()
-        for entry in sorted((e for e in self._book if e.is_waiting), key=lambda e: e.order):
-            try:
-                await self._enter_again(entry)
-            except LedgerUnavailable:
-                return
-
-    async def _enter_again(self, entry: Entry) -> None:
-        await entry.quiet()
-        if entry.is_waiting and entry.stopped is None:
-            metrics.REENTERED.labels(what="ticket").inc()
-            try:
-                entry.tell(await self._waiting.enter(entry), "renewal")
-            except WorkersGone as gone:
-                entry.stop(gone)
+        await self._returning.tell()
 
 
 async def forever(name: str, loop: Callable[[], Awaitable[None]]) -> None:

@@ -36,6 +36,7 @@ class Restoring:
         self.workers = workers
         self._store = store
         self._book = book
+        self._telling: dict[str, asyncio.Task[None]] = {}
 
     async def resume(self, pool: str, entries: list[Entry]) -> None:
         """Those of them that run do, on these workers. Raises LedgerUnavailable."""
@@ -54,12 +55,24 @@ class Restoring:
         metrics.REENTERED.labels(what="place").inc(len(told))
         await asyncio.shield(call)
 
+    async def tell_runs(self, pool: str) -> None:
+        """All that run in this pool do. Raises LedgerUnavailable."""
+        for name, entries in portions(self._book):
+            if name == pool:
+                await self.resume(pool, entries)
+
     async def tell(self, pool: str) -> None:
-        """It knows no worker of this pool. Returns when it does, or does not answer."""
+        """It knows no worker of this pool: for all who find that meanwhile, once. Returns when it
+        does, or does not answer."""
+        task = self._telling.get(pool)
+        if task is None:
+            task = self._telling[pool] = asyncio.create_task(self._tell(pool))
+            task.add_done_callback(lambda _: self._telling.pop(pool))
+        await asyncio.shield(task)
+
+    async def _tell(self, pool: str) -> None:
         with suppress(LedgerUnavailable):
-            for name, entries in portions(self._book):
-                if name == pool:
-                    await self.resume(pool, entries)
+            await self.tell_runs(pool)
             await self.workers.tell_again(pool)
 
 
