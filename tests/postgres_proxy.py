@@ -50,7 +50,11 @@ class PostgresProxy:
         await asyncio.gather(*self._relays, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream_writer = await asyncio.open_unix_connection(self._target)
+        try:
+            upstream_reader, upstream_writer = await asyncio.open_unix_connection(self._target)
+        except OSError:  # it is down
+            writer.transport.abort()
+            return
         self._connections |= {writer, upstream_writer}
         for source, sink, sent in (
             (reader, upstream_writer, True),
