@@ -20,7 +20,7 @@ PARTS = ("journal", "shipping", "outage", "request")
 def run(parts: list[str], folder: Path, *, quick: bool) -> None:
     """Measure and print."""
     if "journal" in parts:
-        found = appends.measure(folder, seconds=0.1 if quick else 2.0, rounds=1 if quick else 5)
+        found = appends.measure(folder, seconds=0.1 if quick else 1.5, rounds=1 if quick else 3)
         show(_title("The journal"), appends.COLUMNS, [each.row() for each in found])
     if "request" in parts:
         served = request.measure(folder, each=3 if quick else 10, rounds=2 if quick else 40)
