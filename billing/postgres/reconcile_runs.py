@@ -79,6 +79,7 @@ async def keep_run(
                 from_at=since,
                 to_at=until,
                 started_at=started_at,
+                ended_at=func.clock_timestamp(),
                 findings=count_findings(verdicts),
                 verdicts=msgspec.to_builtins(shown),
             )

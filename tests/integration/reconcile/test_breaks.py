@@ -117,6 +117,38 @@ async def write(engine: AsyncEngine, record: UsageRecord, gateway_id: str) -> No
         await insert_batch(db, [JournaledRecord(record, gateway_id)])
 
 
+async def sample(books: Any, seconds_ago: int, prompt: int | None, output: int | None) -> None:
+    """What the worker of these books had counted so long ago, in its first life."""
+    await books.sql(
+        "INSERT INTO engine_turn (worker_id, turn, gateway_id) VALUES ('local-0', 1, 'gw')"
+        " ON CONFLICT DO NOTHING"
+    )
+    await books.sql(
+        "INSERT INTO engine_sample (worker_id, turn, life, gateway_id, asked_at, taken_at,"
+        " prompt_tokens, output_tokens) SELECT 'local-0', 1000 - :ago, 1, 'gw', at, at, :prompt,"
+        " :output FROM (SELECT now() - make_interval(secs => :ago) AS at) AS sampled",
+        ago=seconds_ago,
+        prompt=prompt,
+        output=output,
+    )
+
+
+@pytest.mark.parametrize("over", [-3, 0, 4])
+async def test_rec_3_an_engine_that_counted_something_else(books: Any, over: int) -> None:
+    """Six attempts of 12 and 20 tokens, between a sample of a worker that had counted nothing yet
+    and one of later: more or fewer tokens are found, with the worker and how many."""
+    await books.sql(
+        "UPDATE usage_attempt SET usage_source = 'engine_final',"
+        " ended_at = now() - interval '60 seconds'"
+    )
+    await sample(books, 120, None, None)
+    await sample(books, 10, 6 * 12, 6 * 20 + over)
+    found = (await books.found()).get("REC-3", [])
+    assert [(each["subject"], each["size"], each["unit"]) for each in found] == (
+        [("local-0, life 1", abs(over), "tokens")] if over else []
+    )
+
+
 async def test_rec_4_a_roll_up_that_was_changed(books: Any) -> None:
     """By hand, or left behind by a row that was changed behind the trigger's back."""
     await books.sql("UPDATE usage_rollup SET output_tokens = output_tokens + 5")

@@ -75,8 +75,8 @@ def fail(system: WeirDev) -> None:
 
 
 async def test_real_traffic_leaves_nothing_to_find(system: WeirDev) -> None:
-    """Streams, leaves, failures, several choices, hosted attempts and a gateway killed in the
-    middle of it."""
+    """D15: streams, leaves, failures, several choices, hosted attempts and a gateway killed in the
+    middle of it; attempts at the hosted provider are counted, with those of unknown cost."""
     assert set(together(18, lambda number: ask(system, number))) <= {0, 200}
     fail(system)
     await asyncio.to_thread(lose_a_gateway, system)
@@ -92,6 +92,8 @@ async def test_real_traffic_leaves_nothing_to_find(system: WeirDev) -> None:
     assert terms(view, "REC-2")["admitted"] == terms(view, "REC-2")["ended"]
     assert terms(view, "REC-3")["ledger_matched"] > 30
     assert terms(view, "REC-3")["hosted_attempts"] == hosted["attempts"]
+    unknown = "SELECT 1 FROM usage_attempt WHERE provider <> 'self' AND provider_cost_pico IS NULL"
+    assert terms(view, "REC-3")["hosted_cost_unknown"] == len(await system.sql(unknown))
     assert terms(view, "REC-4")["groups"] > 0
     assert terms(view, "REC-6")["tried_elsewhere"] > 0
     assert terms(view, "REC-7")["replayed"] == terms(view, "REC-1")["ends"]

@@ -46,6 +46,7 @@ async def test_runs_are_listed_with_what_they_found(api: AdminApi, engine: Async
     assert page["items"][0]["checks"][0]["not_applicable"] == "no invoices"
     rest = await shown(api, f"?limit=1&cursor={page['next_cursor']}")
     (run,) = rest["items"]
+    assert run["started_at"] <= run["ended_at"]
     assert rest["next_cursor"] is None
     assert (run["id"], run["kind"], run["findings"]) == (first, "quarter", FINDINGS_KEPT + 5)
     (check,) = run["checks"]
