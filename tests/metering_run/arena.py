@@ -30,6 +30,8 @@ GONE_MS = 10_000
 """A gateway that Redis has not seen for so long is taken for dead: a partition is longer."""
 STREAM_INTERVALS = (1, 4, 2)
 """Of the workers: where a chunk holds more than a token, who counts chunks counts too little."""
+NATURAL_TOKENS = "6000"
+"""Of every answer: each is as long as it may be."""
 GATEWAY_SETTINGS = {
     "WEIR_GATEWAY_GONE_MS": str(GONE_MS),
     "WEIR_SHUTDOWN_GRACE_MS": "3000",
@@ -155,6 +157,7 @@ async def _add_worker(made: Arena, data_dir: DataDir, number: int, closing: Asyn
             (
                 *(sys.executable, "-m", "gateway", "backend", "simulated"),
                 *("--port", str(port), "--model", MODEL, "--grace-ms", "1000"),
+                *("--natural-output-tokens", NATURAL_TOKENS),
                 *("--ledger-file", str(made.ledger(name))),
                 *("--stream-interval", str(STREAM_INTERVALS[number % len(STREAM_INTERVALS)])),
             ),
