@@ -127,10 +127,10 @@ class MemoryPoolQueue:
     async def ping(self) -> None:
         await self._reach()
 
-    async def enter(self, pool: str, wish: Wish, *, max_queued: int) -> Answer:
+    async def enter(self, pool: str, wish: Wish, *, max_queued: int, is_new: bool = True) -> Answer:
         def step(queue: Pool, now_ms: int) -> Answer:
             ticket = self._ticket(wish, now_ms)
-            return queue.enter(ticket, max_queued=max_queued, now_ms=now_ms)
+            return queue.enter(ticket, max_queued=max_queued, is_new=is_new, now_ms=now_ms)
 
         return await self._step("enter", pool, wish.id, step)
 

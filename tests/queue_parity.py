@@ -98,18 +98,26 @@ class QueueParity(RuleBasedStateMachine):
         gateway = self.wishes[ticket_id][1]
         self.both(gateway, lambda q: getattr(q, step)(self.name, ticket_id, **more), expected)
 
-    def enter_one(self, gateway: str, wish: Wish, max_queued: int) -> None:
+    def enter_one(self, gateway: str, wish: Wish, max_queued: int, *, is_new: bool = True) -> None:
         now_ms = self.clock.now()
         ticket = specified_ticket(wish, gateway, now_ms)
-        expected = self.pool.enter(ticket, max_queued=max_queued, now_ms=now_ms)
-        self.both(gateway, lambda q: q.enter(self.name, wish, max_queued=max_queued), expected)
+        asks = {"max_queued": max_queued, "is_new": is_new}
+        expected = self.pool.enter(ticket, **asks, now_ms=now_ms)
+        self.both(gateway, lambda q: q.enter(self.name, wish, **asks), expected)
         self.wishes[wish.id] = (wish, gateway)
 
-    @rule(gateway=GATEWAY, wishes=WISHES, max_queued=st.sampled_from([0, 2, 9, 9, 9]))
-    def enter(self, gateway: str, wishes: list[dict[str, Any]], max_queued: int) -> None:
+    @rule(
+        gateway=GATEWAY,
+        wishes=WISHES,
+        max_queued=st.sampled_from([0, 2, 9, 9, 9]),
+        is_new=st.sampled_from([True, True, False]),
+    )
+    def enter(
+        self, gateway: str, wishes: list[dict[str, Any]], max_queued: int, *, is_new: bool = True
+    ) -> None:
         for drawn in wishes:
             number = len(self.wishes) * 7_919 % 1_000
-            self.enter_one(gateway, Wish(id=f"{number:x}", **drawn), max_queued)
+            self.enter_one(gateway, Wish(id=f"{number:x}", **drawn), max_queued, is_new=is_new)
 
     @rule(gateway=GATEWAY, wishes=WISHES, band=st.sampled_from(Band))
     def many_of_one_band(self, gateway: str, wishes: list[dict[str, Any]], band: Band) -> None:

@@ -54,9 +54,9 @@ class RedisPoolQueue:
             name: redis.register_script(script_source(name)) for name in SCRIPTS
         }
 
-    async def enter(self, pool: str, wish: Wish, *, max_queued: int) -> Answer:
+    async def enter(self, pool: str, wish: Wish, *, max_queued: int, is_new: bool = True) -> Answer:
         """Ask for a place. Idempotent by id."""
-        arguments = (*records.wish_arguments(wish, self._gateway), max_queued)
+        arguments = (*records.wish_arguments(wish, self._gateway), max_queued, int(is_new))
         return self._answer(await self._run("enter", pool, arguments))
 
     async def renew(self, pool: str, ids: Sequence[str], *, standing: bool = True) -> list[Answer]:

@@ -97,6 +97,7 @@ CONSTANTS = {
     "TAKE_UP_MS": pool_state.TAKE_UP_MS,
     "TAKEN_BACK_FOR": order.TAKEN_BACK_FOR,
     "TAKEN_BACK_MAX": tickets.TAKEN_BACK_MAX,
+    "TAKEN_BACK_WAIT_MS": tickets.TAKEN_BACK_WAIT_MS,
     "TENANTS_AHEAD": lines.TENANTS_AHEAD,
     "UNITS": fairness.UNITS,
 }

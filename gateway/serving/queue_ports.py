@@ -71,7 +71,9 @@ class PoolQueue(Protocol):
     step may or may not have been taken, and repeating it is safe.
     """
 
-    async def enter(self, pool: str, wish: Wish, *, max_queued: int) -> Answer: ...
+    async def enter(
+        self, pool: str, wish: Wish, *, max_queued: int, is_new: bool = True
+    ) -> Answer: ...
 
     async def renew(self, pool: str, ids: Sequence[str], *, standing: bool = True) -> list[Answer]:
         """An answer for each, in their order. Without `standing` it is cheap for many that wait:

@@ -11,6 +11,7 @@ if place and (state == S_TAKEN_BACK or is_parked and state < S_BEGAN) then
   ticket[K_WORKER], ticket[K_GRANTED], ticket[K_IS_FLOOR] = '', 0, 0
   if not is_parked then
     ticket[K_TAKEN_BACK] = ticket[K_TAKEN_BACK] + 1
+    ticket[K_DEADLINE] = math.max(ticket[K_DEADLINE], now + TAKEN_BACK_WAIT_MS)
   end
   local others = tenant_of(ticket[K_TENANT])[1]
   local is_full = is_parked and others >= tonumber(ARGV[6])

@@ -1,4 +1,5 @@
--- Ask for a place. ARGV[4] to [16] the wish; [17] how many of the tenant may wait.
+-- Ask for a place. ARGV[4] to [16] the wish; [17] how many of the tenant may wait; [18] 1 where it
+-- is new, 0 where it was let wait before.
 -- Reply: an ANSWER. Idempotent by id.
 reap()
 local known = load_ticket(ARGV[4])
@@ -29,7 +30,7 @@ if others >= tonumber(ARGV[17]) then
   withdraw(ticket)
   return done({{2, others}})
 end
-local expected_ms = math.max(answer[4], 0)
+local expected_ms = ARGV[18] == '1' and math.max(answer[4], 0) or 0
 if now + floor(expected_ms / TOO_LONG_BY) >= ticket[K_DEADLINE] then
   withdraw(ticket)
   return done({{3, expected_ms}})

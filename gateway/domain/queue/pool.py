@@ -40,9 +40,10 @@ TOO_LONG_BY = 2
 class Pool(PoolState):
     """The steps. The moves that they are made of are `PoolState`'s."""
 
-    def enter(self, ticket: Ticket, *, max_queued: int, now_ms: int) -> Answer:
+    def enter(self, ticket: Ticket, *, max_queued: int, is_new: bool = True, now_ms: int) -> Answer:
         """Ask for a place. Idempotent by id. A request that need not wait is never refused; one
-        that must is, where its tenant has `max_queued` waiting, or its deadline cannot be met.
+        that must is, where its tenant has `max_queued` waiting, or, where it `is_new`, its deadline
+        cannot be met: who was let wait before waits until then.
         While no worker is well nobody is taken in; who waits already goes on waiting."""
         self._reap(now_ms)
         if ticket.id in self.places or ticket.id in self.waiting:
@@ -56,7 +57,8 @@ class Pool(PoolState):
         if ticket.id in self.places:
             return Granted(self.places[ticket.id].worker)
         queued = self._queued(ticket)
-        refused = self._refused(ticket, queued, max_queued, now_ms) if is_done else None
+        expected_ms = (queued.wait_ms or 0) if is_new else 0
+        refused = self._refused(ticket, expected_ms, max_queued, now_ms) if is_done else None
         if refused is not None:
             self._withdraw(ticket.id)
             return refused
@@ -65,11 +67,10 @@ class Pool(PoolState):
         return queued
 
     def _refused(
-        self, ticket: Ticket, queued: Queued, max_queued: int, now_ms: int
+        self, ticket: Ticket, wait_ms: int, max_queued: int, now_ms: int
     ) -> QueueFull | TooLong | None:
         if (others := self._waiting_of(ticket.tenant) - 1) >= max_queued:
             return QueueFull(others)
-        wait_ms = queued.wait_ms or 0
         if now_ms + wait_ms // TOO_LONG_BY >= ticket.deadline_ms:
             return TooLong(wait_ms)
         return None
@@ -143,7 +144,8 @@ class Pool(PoolState):
         self._dispatch(now_ms)
 
     def give_back(self, ticket_id: str, *, now_ms: int) -> Answer:
-        """A place that was taken back is free; its request waits again, unbilled."""
+        """A place that was taken back is free; its request waits again, unbilled, for
+        `TAKEN_BACK_WAIT_MS` at least."""
         return self._again(ticket_id, {PlaceState.TAKEN_BACK}, now_ms=now_ms)
 
     def park(self, ticket_id: str, *, max_queued: int, now_ms: int) -> Answer:
@@ -236,7 +238,7 @@ class Pool(PoolState):
             return self._renewed(ticket_id, now_ms)
         # First it waits, then its place is free: so its tenant was active all along.
         is_parked = max_queued is not None
-        ticket = place.ticket if is_parked else place.ticket.came_back()
+        ticket = place.ticket if is_parked else place.ticket.came_back(now_ms)
         others = self._waiting_of(ticket.tenant)
         is_full = max_queued is not None and others >= max_queued
         if ticket.deadline_ms > now_ms and not is_full:

@@ -5,6 +5,8 @@ from enum import IntEnum
 
 TAKEN_BACK_MAX = 3
 """A batch request that was taken back so often counts as interactive in order."""
+TAKEN_BACK_WAIT_MS = 30_000
+"""And waits for at least so long again, whatever it has waited before: it was us."""
 
 
 class Band(IntEnum):
@@ -53,9 +55,10 @@ class Ticket:
         """Whether it goes before other batch."""
         return self.order_band is Band.BATCH and self.promote_ms <= now_ms
 
-    def came_back(self) -> "Ticket":
+    def came_back(self, now_ms: int) -> "Ticket":
         """As it waits again after its place was taken back."""
-        return replace(self, taken_back=self.taken_back + 1)
+        deadline_ms = max(self.deadline_ms, now_ms + TAKEN_BACK_WAIT_MS)
+        return replace(self, taken_back=self.taken_back + 1, deadline_ms=deadline_ms)
 
 
 class PlaceState(IntEnum):

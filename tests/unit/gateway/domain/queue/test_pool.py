@@ -7,6 +7,7 @@ from gateway.domain.queue.fairness import UNITS
 from gateway.domain.queue.pool import Pool
 from gateway.domain.queue.pool_state import TAKE_UP_MS
 from gateway.domain.queue.tickets import (
+    TAKEN_BACK_WAIT_MS,
     Band,
     Granted,
     NoWorker,
@@ -156,12 +157,34 @@ def test_a_place_taken_back_is_given_back_or_began_first() -> None:
         assert queue.rooms["w"].asked_back == 0
 
 
-def test_given_back_after_its_deadline_it_is_gone() -> None:
-    """And its place free."""
-    queue = pool(worker(sequences=1))
-    enter(queue, batch("b", deadline_ms=9), ticket("i"))
-    assert queue.give_back("b", now_ms=9) == Unknown()
-    assert set(queue.places) == {"i"}
+def test_given_back_at_its_deadline_it_waits_for_a_while_again() -> None:
+    """It was us. One that has more time keeps what it has."""
+    for deadline_ms, until_ms in ((9, 9 + TAKEN_BACK_WAIT_MS), (60_000, 60_000)):
+        queue = pool(worker(sequences=1))
+        enter(queue, batch("b", deadline_ms=deadline_ms), ticket("i", deadline_ms=10**6))
+        assert isinstance(queue.give_back("b", now_ms=9), Queued)
+        assert set(queue.places) == {"i"}
+        for now_ms in range(9, until_ms, TTL_MS - 1):
+            queue.renew_all(["b", "i"], now_ms=now_ms)
+            queue.take_up("i", now_ms=now_ms)
+        assert isinstance(queue.renew("b", now_ms=until_ms - 1), Queued)
+        assert queue.renew("b", now_ms=until_ms) == Unknown()
+
+
+def test_who_was_let_wait_before_is_not_refused_for_what_is_predicted() -> None:
+    """It waits until its deadline; past that it is gone."""
+    for is_new, now_ms, expected in (
+        (True, 100, TooLong(150)),
+        (False, 100, Queued(1, 15, 150)),
+        (False, 150, TooLong(0)),
+    ):
+        queue = pool(worker(sequences=1))
+        enter(queue, ticket("0", cost=10))
+        queue.leave("0", actual_cost=10, now_ms=100)
+        enter(queue, ticket("1", cost=10), ticket("2", "b", cost=20, deadline_ms=149), now_ms=100)
+        asked = ticket("3", "b", deadline_ms=150)
+        queue.take_up("1", now_ms=now_ms)
+        assert queue.enter(asked, max_queued=9, is_new=is_new, now_ms=now_ms) == expected
 
 
 def test_parked_it_waits_for_its_tenant_alone() -> None:
