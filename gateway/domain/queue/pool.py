@@ -24,7 +24,6 @@ from gateway.domain.queue.tickets import (
     Parked,
     Place,
     PlaceState,
-    Queued,
     QueueFull,
     StillQueued,
     TakenBack,
