@@ -7,7 +7,7 @@ its place taken back: then all its streams are aborted, and begin anew on its ne
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from gateway.domain import routing
@@ -45,9 +45,12 @@ class ChoiceStreams:
         pool: str,
         place: HeldPlace | None,
         max_tokens: int,
+        check_caller: Callable[[], object],
     ) -> None:
         """Only workers of `pool` are asked. `max_tokens` is what each choice's engine is told.
-        Without a place no worker has room, or none is there: only a hosted provider is asked."""
+        Without a place no worker has room, or none is there: only a hosted provider is asked.
+        `check_caller` raises what a caller is told that may not ask any more: what was revoked
+        while a request waited again holds."""
         self._upstream = upstream
         self._live = live
         self._pool = pool
@@ -56,14 +59,16 @@ class ChoiceStreams:
         self._route = route
         self._place = place
         self._max_tokens = max_tokens
+        self._check_caller = check_caller
         self._attempts = 0
-        self.has_no_place = False
-        """Its place was taken back, and it got no other: what it was told is no worker's fault."""
+        self.is_refused = False
+        """Its place was taken back, and it got no other or may not use it: what it was told is no
+        worker's fault."""
 
     async def events(self) -> AsyncIterator[tuple[Choice, bytes, Event]]:
         """Every event of every choice, as it comes. Raises WorkerFailed, EngineRefused, Overloaded,
-        and what `HeldPlace.wait_again` does; then the other streams have been aborted and read to
-        their end."""
+        and what `HeldPlace.wait_again` and `check_caller` do; then the other streams have been
+        aborted and read to their end."""
         place = self._place
         if place is None:
             async for item in self._streams():
@@ -86,11 +91,13 @@ class ChoiceStreams:
             try:
                 with suppress(ClientGone):
                     await place.wait_again()
+                if self._live.stopped is not None:
+                    return
+                self._check_caller()
             except WeirError:
-                self.has_no_place = True
+                self.is_refused = True
+                place.release(None)
                 raise
-            if self._live.stopped is not None:
-                return
             self._live.go_on()
 
     async def _from_its_first_token(

@@ -263,6 +263,7 @@ class Completions:
                 pool=asking.pool,
                 place=held.place,
                 max_tokens=held.needs.max_tokens,
+                check_caller=lambda: self._caller_now(asking),
             )
             sent = asking.request.forward
             ending = await relay(streams, running.choices, answer, running.live, sent)

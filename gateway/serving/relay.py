@@ -67,7 +67,7 @@ async def relay(
 
 
 def _outcome(error: WeirError, streams: ChoiceStreams) -> Outcome:
-    if streams.has_no_place:
+    if streams.is_refused:
         return Outcome.REFUSED
     return Outcome.TIMED_OUT if isinstance(error, WorkerTimeout) else Outcome.WORKER_FAILED
 

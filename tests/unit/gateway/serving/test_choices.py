@@ -79,6 +79,7 @@ class Streams:
             pool="m",
             place=cast("HeldPlace", NoPlace()),
             max_tokens=max_tokens,
+            check_caller=lambda: caller,
         )
 
     async def read(self) -> list[tuple[int, Event]]:
