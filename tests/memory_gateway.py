@@ -49,6 +49,11 @@ class FleetsWorkers(StoresWorkers):
     def has_any(self, pool: str) -> bool:
         return bool(routing.eligible(workers_of(self._fleet, pool)))
 
+    def sees(self, pool: str, worker: str) -> bool:
+        return any(
+            view.worker.id == worker for view in routing.eligible(workers_of(self._fleet, pool))
+        )
+
 
 class MemoryGateway:
     """Everything that one request meets. Build it inside a running loop."""

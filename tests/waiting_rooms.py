@@ -52,6 +52,9 @@ class StoresWorkers:
     def has_any(self, pool: str) -> bool:
         return bool(self._store.standing)
 
+    def sees(self, pool: str, worker: str) -> bool:
+        return worker in self._store.standing
+
     async def tell_again(self, pool: str) -> None:
         self._store.tell_workers()
 
@@ -59,11 +62,18 @@ class StoresWorkers:
 class WaitingRoom:
     """One gateway's."""
 
-    def __init__(self, store: MemoryStore, name: str = "g", **settings: int) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        name: str = "g",
+        *,
+        workers: Workers | None = None,
+        **settings: int,
+    ) -> None:
         self.store = store
         self.queue = store.gateway(name)
         self.watch = StoreWatch(self.queue.ping, timeout_ms=100, on_return=_nothing)
-        self.workers: Workers = StoresWorkers(store)
+        self.workers = workers or StoresWorkers(store)
         self.places = Places(
             self.queue, self.watch, store.clock, self.workers, QueueSettings(**settings)
         )
@@ -123,7 +133,7 @@ class Slots:
         await asyncio.sleep(0)
         return self.used < self.limit
 
-    async def refusal(self) -> LimitReached | None:
+    async def refusal(self, *, of_budget: bool = False) -> LimitReached | None:
         return None if await self.has_room() else self._refused()
 
     async def admit(self) -> str:

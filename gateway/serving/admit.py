@@ -146,7 +146,8 @@ async def _placed(
     asking: Asking, scopes: "RequestScopes", places: Places, wait: Wait
 ) -> tuple[HeldPlace | None, ScopesHeld]:
     """A place and the scopes. What may go to a hosted provider waits for a worker only as long as
-    an interactive request may take to its first token."""
+    an interactive request may take to its first token; but where its own limits have no room, which
+    no provider changes, for as long as others."""
     asked, connection = (
         place_asked(asking, scopes.needs, places.settings),
         asking.arrival.connection,
@@ -157,21 +158,29 @@ async def _placed(
     try:
         return await places.admit(soon, scopes, connection)
     except LimitReached as refused:
-        # Its own limits have no room, which no provider changes: it waits for as long as others.
-        rest_ms = asked.wait_ms - (wait.so_far_ms - asking.waited_ms)
-        if refused.type == "queue" or not asked.max_queued or rest_ms <= 0 or soon == asked:
+        limit = refused
+    except (WorkersGone, WaitTooLong) as gone:
+        wait.was_in_vain()
+        if asking.route.target() is not None:
+            try:
+                return None, await scopes.admit()
+            except LimitReached as refused:
+                limit = refused
+        elif isinstance(gone, WorkersGone):
             raise
-        wait.was_in_vain()
-        return await places.admit(replace(asked, wait_ms=rest_ms), scopes, connection)
-    except WorkersGone:
-        wait.was_in_vain()
-        if asking.route.target() is None:
-            raise
-    except WaitTooLong:
-        wait.was_in_vain()
-        if asking.route.target() is None:
+        else:
             rest = replace(asked, wait_ms=max(0, asked.wait_ms - soon.wait_ms))
             return await places.admit(rest, scopes, connection)
+    rest_ms = asked.wait_ms - (wait.so_far_ms - asking.waited_ms)
+    if limit.type == "queue" or not asked.max_queued or rest_ms <= 0 or soon == asked:
+        raise limit
+    wait.was_in_vain()
+    try:
+        return await places.admit(replace(asked, wait_ms=rest_ms, is_new=False), scopes, connection)
+    except (WorkersGone, WaitTooLong):
+        wait.was_in_vain()
+        if asking.route.target() is None:
+            raise
     return None, await scopes.admit()
 
 
@@ -211,9 +220,14 @@ class RequestScopes:
             return True  # it is told when it asks
         return await sight.has_room()
 
-    async def refusal(self) -> LimitReached | None:
-        """See `Sight`."""
-        return await self._sight().refusal()
+    async def refusal(self, *, of_budget: bool = False) -> WeirError | None:
+        """See `Sight`. What rests on tokens that were not counted is not told."""
+        refused = await self._sight().refusal(of_budget=of_budget)
+        if refused is not None and refused.rests_on_tokens and self.needs.spared:
+            return None
+        if isinstance(refused, QuotaExceeded):
+            self._asking.spending.say_what_fits(refused)
+        return refused
 
     def _sight(self) -> LeaseSight:
         asking = self._asking

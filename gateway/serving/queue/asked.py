@@ -59,6 +59,8 @@ class PlaceAsked:
     wait_ms: int
     """It waits for no longer."""
     promote_after_ms: int
+    is_new: bool = True
+    """It did not wait before, and is refused where its deadline is predicted to pass."""
 
 
 @dataclass(frozen=True)

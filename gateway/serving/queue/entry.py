@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ class State(Enum):
     """It waits for its tenant's limits, and for no place."""
     HELD = "held"
     """It has a place, or runs without one since the store was away."""
+    ABSENT = "absent"
+    """It waits here until a worker of its pool is seen, and is in no queue."""
     GONE = "gone"
 
 
@@ -161,6 +164,15 @@ class Entry:
             async with asyncio.timeout(max(0, self.deadline_us - self.clock.monotonic_us()) / 1e6):
                 await self._woken.wait()
 
+    async def pause(self, seconds: float) -> None:
+        """For so long, or until it is told something. Raises what it was stopped with."""
+        self.check()
+        self._woken.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        self.check()
+
     def stop(self, error: Exception) -> None:
         """It does not wait any more. The first stop counts."""
         if self.stopped is None:
@@ -178,6 +190,11 @@ class Entry:
             self.taken_back.set()
             for callback in list(self.on_taken_back):
                 callback()
+
+    def was_taken_back(self, wait_ms: int) -> None:
+        """Its place goes back, which is our doing: it may wait for at least so long again."""
+        self.times_taken_back += 1
+        self.deadline_us = max(self.deadline_us, self.clock.monotonic_us() + wait_ms * 1000)
 
     def wait_again(self) -> None:
         """It waits from now on, and has no place."""

@@ -219,7 +219,9 @@ async def forever(name: str, loop: Callable[[], Awaitable[None]]) -> None:
 
 
 def _runs_without(entry: Entry) -> bool:
-    """Whether it runs, and the store has not been told on which worker."""
+    """Whether it runs, and the store has not been told on which worker; or waits in no queue."""
+    if entry.state is State.ABSENT:
+        return True
     return entry.state is State.HELD and (entry.worker is None or not entry.in_store)
 
 

@@ -58,6 +58,11 @@ class Reporter:
         """Whether a worker of the pool may take a stream now."""
         return bool(routing.eligible(workers_of(self._fleet, pool)))
 
+    def sees(self, pool: str, worker: str) -> bool:
+        """Whether this one may."""
+        views = routing.eligible(workers_of(self._fleet, pool))
+        return any(view.worker.id == worker for view in views)
+
     async def tell_again(self, pool: str) -> None:
         """Report the workers of a pool though they were; for all who ask meanwhile, once."""
         task = self._telling_again.get(pool)

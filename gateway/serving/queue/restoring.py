@@ -25,6 +25,9 @@ class Workers(Protocol):
     def has_any(self, pool: str) -> bool:
         """Whether one of them may take a stream now."""
 
+    def sees(self, pool: str, worker: str) -> bool:
+        """Whether this one may."""
+
     async def tell_again(self, pool: str) -> None:
         """Report them, though they were. Returns when the store knows, or does not answer."""
 

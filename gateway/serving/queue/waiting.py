@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.domain.queue.tickets import (
+    TAKEN_BACK_WAIT_MS,
     Answer,
     Band,
     Granted,
@@ -24,7 +25,7 @@ from gateway.domain.queue.tickets import (
 )
 from gateway.errors import WeirError
 from gateway.serving.ports import LedgerUnavailable
-from gateway.serving.queue import refusals
+from gateway.serving.queue import refusals, sight
 from gateway.serving.queue.book import Book
 from gateway.serving.queue.entry import Entry, News, State
 from gateway.serving.queue.restoring import Restoring
@@ -33,8 +34,6 @@ from gateway.telemetry import queue as metrics
 
 READY_S = 0.1
 """A request is decided within this time; so long it waits for a store that is just coming back."""
-TAKEN_BACK_WAIT_MS = 30_000
-"""What was taken back waits for at least so long, whatever it has waited before: it was us."""
 _ANY_NUMBER = 2**31
 OWED_MS = 60_000
 """A leave that the store did not hear is told again for so long; by then it has lapsed."""
@@ -68,13 +67,12 @@ class Waiting:
             with suppress(LedgerUnavailable):
                 answer = await self.enter(entry)
         if isinstance(answer, Granted) and entry.entered == 1:
-            entry.check()
-            self._hold(entry, answer.worker, "reply")
+            if not await self._hold(entry, answer.worker, "reply"):
+                await self._until_held(entry, await self._again(entry))
         elif answer is None and entry.asked.band is Band.INTERACTIVE:
             if self.store.is_open:
                 raise refusals.store_away()
-            entry.check()
-            self._hold(entry, None, "none")
+            await self._hold(entry, None, "none")
         elif answer is None and not entry.asked.max_queued:
             raise refusals.store_away()
         else:
@@ -100,9 +98,10 @@ class Waiting:
         entry.entered += 1
         asked, queue = entry.asked, self.store.queue
         max_queued = _ANY_NUMBER if entry.was_let_wait else asked.max_queued
+        is_new = asked.is_new and not entry.was_let_wait
 
         def call() -> Coroutine[Any, Any, Answer]:
-            return queue.enter(asked.pool, entry.wish(), max_queued=max_queued)
+            return queue.enter(asked.pool, entry.wish(), max_queued=max_queued, is_new=is_new)
 
         return await entry.step(lambda: self.store.ask(call))
 
@@ -111,9 +110,7 @@ class Waiting:
         `Places.place` does."""
         pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
         entry.wait_again()
-        entry.times_taken_back += 1
-        now_us = entry.clock.monotonic_us()
-        entry.deadline_us = max(entry.deadline_us, now_us + TAKEN_BACK_WAIT_MS * 1000)
+        entry.was_taken_back(TAKEN_BACK_WAIT_MS)
         self.book.move(entry, State.WAITING)
         metrics.TAKEN_BACK.labels(result="given_back").inc()
         answer = await self._step(entry, lambda: queue.give_back(pool, request_id))
@@ -173,14 +170,13 @@ class Waiting:
             entry.check()
             match answer:
                 case Granted():
-                    taken = await self._step(entry, lambda: queue.take_up(pool, request_id))
-                    if isinstance(taken, Granted):
-                        entry.check()
-                        self._hold(entry, taken.worker, told_by)
-                        return
-                    answer = taken
+                    answer = await self._step(entry, lambda: queue.take_up(pool, request_id))
+                    if isinstance(answer, Granted):
+                        if await self._hold(entry, answer.worker, told_by):
+                            return
+                        answer = await self._again(entry)
                 case TakenBack():
-                    entry.times_taken_back += 1
+                    entry.was_taken_back(TAKEN_BACK_WAIT_MS)
                     answer = await self._step(entry, lambda: queue.give_back(pool, request_id))
                     metrics.TAKEN_BACK.labels(result="given_back").inc()
                 case Unknown():
@@ -188,17 +184,12 @@ class Waiting:
                         raise self._over(entry)
                     metrics.REENTERED.labels(what="ticket").inc()
                     answer = await self._again(entry)
-                case QueueFull():
+                case QueueFull() | TooLong():
                     entry.in_store = False
-                    raise self._full(entry, answer)
-                case TooLong():
-                    entry.in_store = False
-                    if not entry.left_ms:
-                        raise self._over(entry)
-                    raise refusals.too_long(answer.wait_ms, entry.left_ms)
+                    raise self._refusal(entry, answer)
                 case _:
                     state = State.PARKED if isinstance(answer, Parked) else State.WAITING
-                    if answer is not None or entry.state is State.ASKING:
+                    if answer is not None or entry.state in (State.ASKING, State.ABSENT):
                         self.book.move(entry, state)
                     if answer is not None:
                         entry.tell(answer, told_by)
@@ -225,13 +216,34 @@ class Waiting:
             return await self.enter(entry)
         return None
 
-    def _hold(self, entry: Entry, worker: str | None, told_by: str) -> None:
+    async def _hold(self, entry: Entry, worker: str | None, told_by: str) -> bool:
+        """False where this gateway sees no worker that could take it: then its place is free, and
+        a worker has been seen since. Raises what it was stopped with."""
+        entry.check()
         entry.worker = worker
-        entry.waited_us += entry.clock.monotonic_us() - entry.wait_since_us
         self.book.move(entry, State.HELD)
+        workers = self.restoring.workers
+        is_usable = worker is None or await sight.may_use(entry, workers, worker)
+        entry.waited_us += entry.clock.monotonic_us() - entry.wait_since_us
+        if not is_usable:
+            await self._be_absent(entry)
+            return False
         label = entry.asked.band.name.lower()
         metrics.WAIT_SECONDS.labels(request_class=label).observe(entry.waited_us / 1e6)
         metrics.GRANTS.labels(request_class=label, told_by=told_by).inc()
+        return True
+
+    async def _be_absent(self, entry: Entry) -> None:
+        pool, request_id, queue = entry.asked.pool, entry.asked.id, self.store.queue
+
+        def call() -> Coroutine[Any, Any, None]:
+            return queue.leave(pool, request_id, actual_cost=None)
+
+        entry.wait_again()
+        self.book.move(entry, State.ABSENT)
+        with suppress(LedgerUnavailable):
+            await entry.step(lambda: self.store.ask(call))
+        await sight.until_any(entry, self.restoring.workers)
 
     def _over(self, entry: Entry) -> WeirError:
         if entry.state is State.PARKED and entry.refused is not None:
@@ -245,8 +257,12 @@ class Waiting:
         predicted = None if entry.standing is None else entry.standing.wait_ms
         return refusals.wait_over(waited_us // 1000, predicted)
 
-    def _full(self, entry: Entry, answer: QueueFull) -> WeirError:
+    def _refusal(self, entry: Entry, answer: QueueFull | TooLong) -> WeirError:
         asked = entry.asked
+        if isinstance(answer, TooLong):
+            if not entry.left_ms:
+                return self._over(entry)
+            return refusals.too_long(answer.wait_ms, entry.left_ms)
         if not asked.max_queued:
             return refusals.no_place_now()
         first_ms = self.book.first_wait_ms(asked.pool, asked.tenant)

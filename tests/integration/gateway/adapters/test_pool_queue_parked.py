@@ -33,6 +33,9 @@ class NoFleet:
     def has_any(self, pool: str) -> bool:
         return True
 
+    def sees(self, pool: str, worker: str) -> bool:
+        return True
+
     async def tell_again(self, pool: str) -> None:
         return None
 

@@ -25,12 +25,28 @@ class Fixed:
         return self.sequences, 1, 1_000
 
 
+class AsReported:
+    """A waiting room that sees the workers as its gateway's reporter does."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def has_any(self, pool: str) -> bool:
+        return self._world.reporter.has_any(pool)
+
+    def sees(self, pool: str, worker: str) -> bool:
+        return self._world.reporter.sees(pool, worker)
+
+    async def tell_again(self, pool: str) -> None:
+        await self._world.reporter.tell_again(pool)
+
+
 class World:
     """A gateway that reports two workers."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.room = WaitingRoom(self.store)
+        self.room = WaitingRoom(self.store, workers=AsReported(self))
         self.directory = MemoryDirectory(a_worker("v"), a_worker("w"))
         self.fleet = MemoryFleet(self.directory)
         self.ceilings = Fixed()

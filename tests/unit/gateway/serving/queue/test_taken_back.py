@@ -268,3 +268,56 @@ async def test_in_a_gateway_that_goes_down_it_does_not_wait_again() -> None:
         await place.end(150)
         await room.places.until_told()
     assert store.is_at_rest
+
+
+@virtually
+async def test_what_was_taken_back_near_its_deadline_is_not_refused_for_what_is_predicted() -> None:
+    """Its abort takes longer than what is left, and the pool's speed is known to be too low."""
+    store = MemoryStore()
+    store.room("w", 4)
+    async with WaitingRoom(store).open() as room:
+        first = [await room.place(f"a{number}", tenant="good") for number in range(4)]
+        assert all(place.began() for place in first)
+        await asyncio.sleep(20)
+        await asyncio.gather(*(place.end(150) for place in first[1:]))
+        batch = await room.batch("b", wait_ms=1_000, tenant="other")
+        assert all([(await room.place(f"c{n}", tenant="good")).began() for n in range(2)])
+        await asyncio.sleep(0.95)
+        for number in range(30):
+            room.place(f"d{number}", tenant="good", wait_ms=100_000)
+        await batch.taken_back.wait()
+        assert batch.surrender()
+        await asyncio.sleep(0.2)
+        again = room.start(batch.wait_again())
+        asked_us = store.clock.monotonic_us()
+        await asyncio.sleep(29)
+        assert not again.done()
+        await asyncio.sleep(2)
+        with pytest.raises(WaitTooLong, match="no place within"):
+            await again
+        assert store.clock.monotonic_us() - asked_us == 31_000_000
+
+
+@virtually
+async def test_where_the_store_forgot_what_was_taken_back_it_has_its_time_all_the_same() -> None:
+    """Its place has lapsed: it enters anew, and is not refused for what is predicted."""
+    store = MemoryStore()
+    store.room("w", 1)
+    async with WaitingRoom(store).open() as room, WaitingRoom(store, "other").open() as other:
+        first = await other.place("a")
+        await asyncio.sleep(60)
+        await first.end(150)
+        batch = await room.batch("b", wait_ms=1_000, tenant="other")
+        place = other.place("c")
+        await batch.taken_back.wait()
+        assert batch.surrender()
+        store.step("m", lambda pool, now_ms: pool.leave("b", actual_cost=None, now_ms=now_ms))
+        for number in range(9):
+            other.place(f"d{number}", wait_ms=1_000_000)
+        again = room.start(batch.wait_again())
+        await asyncio.sleep(29)
+        assert not again.done()
+        await (await place).unused()
+        await asyncio.sleep(2)
+        with pytest.raises(WaitTooLong, match="no place within"):
+            await again
