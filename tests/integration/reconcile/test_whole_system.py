@@ -149,8 +149,11 @@ async def test_rec_3_a_worker_that_tells_a_wrong_usage(system: WeirDev) -> None:
     """The request is named, with the tokens by which it differs."""
     arm(system, "wrong_usage", amount=5)
     reply = system.chat(max_tokens=7)
+    await system.record(reply.headers["x-request-id"], within_s=20)
     await at_rest(system)
-    found = findings(await reconcile(system))
+    deadline = time.monotonic() + 30
+    while not (found := findings(await reconcile(system))):  # its gateway says that it has shipped
+        assert time.monotonic() < deadline, "the wrong usage was not found"
     assert set(found) == {"REC-3"}
     named = {each["request_id"]: each["size"] for each in found["REC-3"]}
     assert named[reply.headers["x-request-id"]] == 5
