@@ -30,6 +30,7 @@ from gateway.serving.queue.held import HeldPlace
 from gateway.serving.queue.keeping import Keeper, forever
 from gateway.serving.queue.parking import Lots
 from gateway.serving.queue.refusals import WaitTooLong
+from gateway.serving.queue.refused import LatelyRefused
 from gateway.serving.queue.restoring import Restoring, Workers
 from gateway.serving.queue.scopes import Scopes
 from gateway.serving.queue.store import QueueStore, Watch
@@ -62,6 +63,7 @@ class Places:
         )
         self._lots = Lots(self._store, clock, self.settings)
         self._keeper = Keeper(self._waiting, clock, self.settings, on_room=self._lots.may_have_room)
+        self._lately_refused = LatelyRefused(clock)
         self._absence = Absence(workers.has_any, clock)
         self._stopping = False
 
@@ -111,10 +113,16 @@ class Places:
         Overloaded(admission_unavailable) where the store does not tell, ClientGone where the client
         left. Then, and when cancelled, nothing is held.
         """
+        return await self._place(self._entry(asked), connection)
+
+    def _entry(self, asked: PlaceAsked) -> Entry:
         now_us = self._clock.monotonic_us()
         entry = Entry(asked, self._clock, now_us, now_us + asked.wait_ms * 1000)
         if self._stopping:
             entry.stop(refusals.shutting_down())
+        return entry
+
+    async def _place(self, entry: Entry, connection: ClientConnection | None) -> HeldPlace:
         if connection is not None:
             connection.on_leave(lambda: entry.stop(ClientGone()))
         try:
@@ -136,10 +144,13 @@ class Places:
         the request is parked, until its deadline.
 
         Raises what `place` and `scopes.admit` raise; then nothing is held. A request that may not
-        wait, and whose own limits have no room, is told of these also where there is no place.
+        wait, and whose own limits have no room, is told of these also where there is no place; so
+        is one whose tenant was refused by them a moment ago, before it has any.
         """
+        entry = self._entry(asked)
+        await self._look_first(entry, scopes)
         try:
-            place = await self.place(asked, connection)
+            place = await self._place(entry, connection)
         except WaitTooLong:
             refused = None if asked.max_queued else await scopes.refusal()
             if refused is not None:
@@ -151,12 +162,14 @@ class Places:
                     self._stay_behind(place.entry)
                     admitted = await scopes.admit()
                 except LimitReached as refused:
+                    self._lately_refused.note(asked.tenant, refused)
                     await self._park(place, scopes, refused)
                 else:
                     self._lots.remove(place.entry, admitted=True)
                     return place, admitted
         except BaseException as error:
             self._lots.remove(place.entry, admitted=False)
+            self._lately_refused.note(asked.tenant, error)
             self._gave_up(place.entry, error)
             raise
 
@@ -183,20 +196,37 @@ class Places:
         if ahead is not None and ahead.refused is not None:
             raise refusals.of_another(ahead.refused)
 
+    async def _look_first(self, entry: Entry, scopes: Scopes[Admitted]) -> None:
+        """Raise what it would be told with a place, where that is known without one: its tenant was
+        refused a moment ago, and its limits still have no room for it."""
+        try:
+            refused = await self._lately_refused.look(entry, scopes)
+            if isinstance(refused, LimitReached):
+                self._check_may_park(entry, refused)
+            elif refused is not None:
+                raise refused
+        except BaseException as error:
+            _count(error, entry.asked.band)
+            raise
+
     async def _park(
         self, place: HeldPlace, scopes: Scopes[Admitted], refused: LimitReached
     ) -> None:
         """Return when it has a place again. Raises the refusal where it may not wait for that."""
-        entry, asked = place.entry, place.entry.asked
+        entry = place.entry
+        self._check_may_park(entry, refused)
+        entry.refused, entry.refused_us = refused, self._clock.monotonic_us()
+        self._lots.add(entry, scopes, refused)
+        await self._waiting.park(entry)
+
+    def _check_may_park(self, entry: Entry, refused: LimitReached) -> None:
+        """Raise the refusal where it may not wait, and what is told where too many do."""
+        asked = entry.asked
         if not asked.max_queued or not _in_time(entry, refused):
             raise refused
         waiting = self._book.waiting_of(asked.pool, asked.tenant)
         if waiting >= asked.max_queued and not entry.was_let_wait:
-            first_ms = refused.retry_after_ms
-            raise refusals.queue_full(waiting, asked.max_queued, first_ms)
-        entry.refused, entry.refused_us = refused, self._clock.monotonic_us()
-        self._lots.add(entry, scopes, refused)
-        await self._waiting.park(entry)
+            raise refusals.queue_full(waiting, asked.max_queued, refused.retry_after_ms)
 
     def _gave_up(self, entry: Entry, error: BaseException) -> None:
         self._waiting.depart(entry, None)

@@ -148,6 +148,18 @@ async def test_a_refusal_rests_on_a_count() -> None:
     assert counted.times == 2
 
 
+async def test_a_tenant_that_was_just_refused_is_refused_by_a_count_too() -> None:
+    """Its limits are looked at before it has a place; what was not counted is not told so."""
+    gateway = MemoryGateway(events.answer(["a"]), events.answer(["b"]))
+    newer = a_tenant(Limits(tpm=100), limits_version=2)
+    (key,) = gateway.directory.keys
+    await gateway.ledger.observe("acme", scopes_of(newer, key, "m"))
+    for _ in range(2):
+        assert (await gateway.post(max_tokens=96)).status == 400
+        assert (await gateway.post(max_tokens=40)).status == 200
+    assert len(gateway.journal.admissions) == 2
+
+
 @pytest.mark.parametrize("limits", [Limits(max_sequences=0), Limits(rpm=0)])
 async def test_what_no_count_changes_is_refused_uncounted(limits: Limits) -> None:
     """A tenant at its limit of sequences or requests costs no worker anything."""
