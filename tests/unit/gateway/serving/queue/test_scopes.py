@@ -6,10 +6,12 @@ from tenant_examples import a_key
 
 from gateway.domain.admission import Demand
 from gateway.domain.tenant import Limits, ModelLimits
-from gateway.errors import LimitReached, Overloaded
+from gateway.errors import InvalidRequest, LimitReached, Overloaded, QuotaExceeded
 from gateway.serving.authenticate import Caller
 from gateway.serving.queue.refusals import of_another
 from gateway.serving.queue.scopes import LeaseSight
+
+MONTH, PICO_OF_A_CENT = "2026-11", 10**10
 
 
 def sight(holder: Holder, tokens: int = 60) -> LeaseSight:
@@ -77,6 +79,27 @@ async def test_what_was_granted_after_all_is_given_back() -> None:
     assert await sight(holder).refusal() is None
     assert holder.leases.held == 0
     assert not holder.state.leases
+
+
+@pytest.mark.parametrize(("spent", "is_refused"), [(0, False), (PICO_OF_A_CENT, True)])
+async def test_of_a_budget_a_decision_tells(spent: int, *, is_refused: bool) -> None:
+    """What is left of it is in no look; asked for its other limits it says nothing."""
+    holder = Holder(Limits(monthly_budget="0.01"))
+    begun = await holder.ledger.begin_month("acme", MONTH)
+    assert begun is not None
+    assert await holder.ledger.finish_month("acme", MONTH, begun.at_ms, {"tenant": spent})
+    asks = LeaseSight(
+        holder.leases, holder.caller, "m", Demand("asks", 1, 60, 60, cost_pico=1, month=MONTH)
+    )
+    assert await asks.refusal() is None
+    refused = await asks.refusal(of_budget=True)
+    assert isinstance(refused, QuotaExceeded) is is_refused
+    assert holder.leases.held == 0
+
+
+async def test_what_can_never_fit_is_told_so() -> None:
+    refused = await sight(Holder(Limits(tpm=50))).refusal()
+    assert isinstance(refused, InvalidRequest)
 
 
 async def test_nobody_knows_while_the_store_is_away() -> None:
