@@ -22,6 +22,7 @@ from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
+from gateway.adapters.pause import Pause
 from gateway.adapters.shipment import Load, Loads, shipment_of
 
 BACKOFF_MS_FIRST = 100
@@ -70,6 +71,7 @@ class Shipper:
         self._watermarks: dict[int, Watermark] | None = None
         self._place_known = False
         self._wake = asyncio.Event()
+        self._pause = Pause()
         self._passed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._first_boot = journal.boot
@@ -110,7 +112,7 @@ class Shipper:
     async def drain(self, timeout_ms: int) -> bool:
         """Wait until all that is durable is in Postgres; False where that took too long."""
         self._wake.set()
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError), self._pause.hurried():
             async with asyncio.timeout(timeout_ms / 1000), self._passed:
                 return await self._passed.wait_for(lambda: self.caught_up)
         return False
@@ -196,7 +198,7 @@ class Shipper:
                 await self._wait_for_more()
                 continue
             self._watermarks = None
-            await asyncio.sleep(backoff_ms / 1000 * random.uniform(0.5, 1))  # noqa: S311 - jitter
+            await self._pause.sleep(backoff_ms / 1000 * random.uniform(0.5, 1))  # noqa: S311 - jitter
             backoff_ms = min(backoff_ms * 2, BACKOFF_MS_MAX)
 
     async def _tell_passed(self) -> None:
@@ -209,7 +211,7 @@ class Shipper:
             async with asyncio.timeout(LOOK_INTERVAL_S):
                 await self._wake.wait()
         # Whatever is written within one interval travels together.
-        await asyncio.sleep(self._interval_s)
+        await self._pause.sleep(self._interval_s)
 
     async def _ship_all(self) -> None:
         await self._ship_spare()

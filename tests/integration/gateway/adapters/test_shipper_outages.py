@@ -61,6 +61,29 @@ async def test_postgres_away_and_back(
     await through.dispose()
 
 
+async def test_who_drains_waits_for_no_interval_and_no_pause(
+    engine: AsyncEngine, proxy: PostgresProxy, tmp_path: Path
+) -> None:
+    """M01: a gateway that is stopped ships what it has, however long it would have let it gather;
+    and where Postgres came back just now, however long it would have waited for that."""
+    through = async_engine(proxy.url)
+    journal = await Journal.open(tmp_path)
+    shipper = Shipper(through, journal, interval_ms=3_600_000)
+    shipper.start()
+    assert await shipper.drain(DRAIN_MS)
+    records = await serve(journal, 5)
+    assert await shipper.drain(DRAIN_MS)
+    records += await serve(journal, 5)
+    await proxy.refuse()
+    assert not await shipper.drain(500)
+    await proxy.start()
+    assert await shipper.drain(DRAIN_MS)
+    assert await rows(engine) == ids(records)
+    await shipper.stop()
+    await journal.close()
+    await through.dispose()
+
+
 async def test_m02_postgres_away_for_a_minutes_load(
     engine: AsyncEngine, proxy: PostgresProxy, tmp_path: Path
 ) -> None:
