@@ -18,6 +18,7 @@ from gateway.domain.queue.pool_state import FLOOR_PERMILLE
 from gateway.domain.queue.tickets import Answer, Message
 from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.queue_ports import PoolUse, Run, Wish
+from gateway.serving.store_time import StoreTime
 
 AT_ONCE = 128
 """Tickets that one script renews or resumes: whoever has more keeps nobody waiting."""
@@ -27,8 +28,8 @@ class RedisPoolQueue:
     """Every step is one atomic script on one pool's keys, which share a hash slot.
 
     Raises LedgerUnavailable where Redis cannot be reached, refuses, or takes longer than
-    `timeout_ms`; then the step may or may not have been taken, and repeating it is safe.
-    `ttl_ms` is how long a ticket or place lives unless renewed. `url` is where messages are
+    `timeout_ms` (`StoreTime`); then the step may or may not have been taken, and repeating it is
+    safe. `ttl_ms` is how long a ticket or place lives unless renewed. `url` is where messages are
     listened to. `clock_ms` replaces the server's time in tests.
     """
 
@@ -153,7 +154,7 @@ class RedisPoolQueue:
         self, name: str, pool: str, arguments: Sequence[records.Argument]
     ) -> list[object]:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with StoreTime(self._timeout_s):
                 unfinished, *reply = await self._once(name, pool, arguments)
         except (RedisError, OSError, TimeoutError) as error:
             raise LedgerUnavailable(type(error)) from error

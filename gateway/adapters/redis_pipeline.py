@@ -5,8 +5,9 @@ calls. redis-py has one connection for each concurrent call, at about 34 µs of 
 is about a fifth (`benchmarks/RESULTS.md`).
 
 Promises: replies are never shifted, whoever is cancelled; a call fails with TimeoutError after
-`timeout_s`, with ConnectionError at once where the server is known to be away, and where more than
-`in_flight_max` wait; nothing is ever sent twice. A call that failed may have taken effect.
+`timeout_s`, counted as `StoreTime` counts it, with ConnectionError at once where the server is
+known to be away, and where more than `in_flight_max` wait; nothing is ever sent twice. A call that
+failed may have taken effect.
 """
 
 import asyncio
@@ -21,14 +22,13 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.adapters.redis_link import Argument, Link, Waiting, greet, packed
 from gateway.adapters.redis_url import Login
+from gateway.serving.store_time import HELD_UP_S, PARTS
 
 IN_FLIGHT_MAX = 4096
 CONNECT_S_MIN = 0.5
 BACK_OFF_FIRST_S, BACK_OFF_MAX_S = 0.01, 0.2
 STEADY_S = 1.0
 """A connection that ends sooner counts as one that failed: it is not made again at once."""
-HELD_UP_S = 0.02
-"""A timer so late says that this process was busy: the reply may be waiting to be read."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ class Pipe:
         self._find = find
         self._login = login
         self._timeout_s = timeout_s
+        self._part_s = timeout_s / PARTS
         self._connect_s = max(CONNECT_S_MIN, timeout_s)
         self._in_flight_max = in_flight_max
         self._primary_only = primary_only
@@ -113,8 +114,9 @@ class Pipe:
             raise RedisConnectionError("too many calls to Redis wait for their reply")
         command = packed(arguments)
         future: asyncio.Future[Any] = loop.create_future()
-        deadline = loop.time() + self._timeout_s
-        waiting = (future, loop.call_at(deadline, self._expire, future, deadline))
+        now_s = loop.time()
+        due_s = now_s + self._part_s
+        waiting = (future, loop.call_at(due_s, self._expire, future, now_s, due_s, PARTS))
         if link is None:
             self._backlog.append((command, waiting))
         else:
@@ -144,17 +146,21 @@ class Pipe:
             return AuthenticationError("Redis refuses the user or the password")
         return RedisConnectionError(f"Redis is away ({type(self._failure).__name__})")
 
-    def _expire(self, future: asyncio.Future[Any], deadline: float) -> None:
+    def _expire(
+        self, future: asyncio.Future[Any], sent_s: float, due_s: float, parts_left: int
+    ) -> None:
+        """One part of its time is over, each counted from when the one before was noticed."""
         if future.done():
             return
         loop = asyncio.get_running_loop()
-        link = self._link
-        if loop.time() - deadline > HELD_UP_S:
-            # Sockets are read after timers: give the reply this one turn to arrive.
-            loop.call_later(0.001, self._expire, future, loop.time() + 0.001)
+        link, now_s = self._link, loop.time()
+        if parts_left > 1 or now_s - due_s > HELD_UP_S:
+            # Sockets are read after timers: give the reply at least one turn to arrive.
+            next_s = now_s + (self._part_s if parts_left > 1 else 0.001)
+            loop.call_at(next_s, self._expire, future, sent_s, next_s, max(1, parts_left - 1))
             return
         future.set_exception(TimeoutError("Redis took too long"))
-        if link is not None and link.heard_at < deadline - self._timeout_s:
+        if link is not None and link.heard_at < sent_s:
             # Nothing since the command went out, and as long again: no reply will come.
             loop.call_later(self._timeout_s, self._give_up, link, link.heard_at)
 

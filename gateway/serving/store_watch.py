@@ -22,6 +22,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from gateway.serving.ports import LedgerUnavailable
+from gateway.serving.store_time import HELD_UP_S, StoreTime
 from gateway.telemetry import admission as metrics
 from gateway.telemetry.logs import log_failure
 
@@ -32,8 +33,6 @@ MOMENT_S = 0.5
 REGULAR_PING_S = 0.25
 """Between pings of a store that answers, also while it is asked: an idle one's loss is seen before
 a request meets it, and its pulse goes on (`adapters.pulse`), so that a loss of writes is seen."""
-_HELD_UP_S = 0.02
-"""A time-out noticed so late says that this process was busy, not that the store was."""
 _log = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 
@@ -173,11 +172,11 @@ class StoreWatch:
         for is_last in (False, True):
             began = time.monotonic()
             try:
-                async with asyncio.timeout(within_s):
+                async with StoreTime(within_s):
                     await self._ping()
             except TimeoutError:
                 late_s = time.monotonic() - began - within_s
-                if is_last or late_s < _HELD_UP_S:
+                if is_last or late_s < HELD_UP_S:
                     raise LedgerUnavailable(TimeoutError) from None
             except LedgerUnavailable as error:
                 if not issubclass(error.reason, TimeoutError):

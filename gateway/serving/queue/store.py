@@ -13,6 +13,8 @@ from gateway.serving.store_watch import MOMENT_S, StoreState
 
 _BREATH_S = 0.005
 """Between two turns of what goes on behind the requests, however many ask for one."""
+_LOOKED_AT_S = 0.15
+"""While it is lost it is looked at more often than that, where this process keeps up."""
 Reply = TypeVar("Reply")
 
 
@@ -41,7 +43,7 @@ class QueueStore:
         self.ready = asyncio.Event()
         self.ready.set()
         self._wanted = asyncio.Event()
-        self._lost_at_s = 0.0
+        self._lost_for_s = self._looked_at_s = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -78,12 +80,16 @@ class QueueStore:
 
     def lost(self) -> None:
         """It did not answer. Where it is away for more than a moment, interactive requests that
-        wait are told so; batch waits on."""
+        wait are told so; batch waits on. No moment is counted in which this process was held up,
+        nor in which the store answers and is being told what it must know."""
         if self.is_open:
             return
         now_s = asyncio.get_running_loop().time()
         if self.ready.is_set():
             self.ready.clear()
-            self._lost_at_s = now_s
-        if now_s - self._lost_at_s >= MOMENT_S:
+            self._lost_for_s = 0.0
+        elif self._watch.state is StoreState.AWAY:
+            self._lost_for_s += min(now_s - self._looked_at_s, _LOOKED_AT_S)
+        self._looked_at_s = now_s
+        if self._lost_for_s >= MOMENT_S:
             self._book.stop_interactive(refusals.store_away)

@@ -207,6 +207,21 @@ async def test_a_process_that_was_held_up_still_reads_its_reply(
     assert await call == b"slow"
 
 
+async def test_a_process_that_is_held_up_again_and_again_reads_its_reply_too(
+    server: ScriptedRedis, pipe: Pipe
+) -> None:
+    """By many requests that come at once: never for long, but for longer than the time-out."""
+    await echo(pipe, "first")
+    server.holds = True
+    call = asyncio.create_task(echo(pipe, "slow"))
+    began = time.monotonic()
+    while time.monotonic() - began < 1.3 * TIMEOUT_MS / 1000:
+        await asyncio.sleep(0)
+        time.sleep(0.08 * TIMEOUT_MS / 1000)  # noqa: ASYNC251 - the point of this test
+    server.release()
+    assert await call == b"slow"
+
+
 async def test_only_so_many_wait(server: ScriptedRedis) -> None:
     """More calls than may wait fail at once."""
     pipe = a_pipe(server, in_flight_max=10)
