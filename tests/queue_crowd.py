@@ -103,6 +103,34 @@ def run_no_worker(machine: QueueParity) -> None:
     machine.teardown()
 
 
+def run_kept_for_the_floor(machine: QueueParity, chance: random.Random) -> None:
+    """Batch of all sizes beside interactive of some, at a floor that is often due: workers are kept
+    for it, for both bands, and in vain."""
+    sizes = ((1, 100), (2, 100), (3, 900), (1, 2_000), (9, 100))
+    numbers, kept = itertools.count(), set[str]()
+    machine.begin(300, _rooms(6, 2_400)[: chance.choice((1, 2))])
+    for _ in range(150):
+        for band in Band:
+            while len(machine.pool.lines[band]) < 4:
+                sequences, need = sizes[chance.randrange(len(sizes) if band else 3)]
+                wish = _wish(
+                    next(numbers), f"t{chance.randrange(4)}", band=band, sequences=sequences,
+                    need_tokens=need, cost=chance.choice((1, 50, 300)),
+                )  # fmt: skip
+                machine.enter_one(chance.choice(GATEWAYS), wish, 10**6)
+        machine.clock.clock_ms += chance.choice((0, 100, 3_000))
+        machine.renew(GATEWAY, [], True)
+        machine.all_places("take_up")
+        machine.leave_one(chance.choice(sorted(machine.pool.places)), 50, 0)
+        second = machine.pool.order.bypass[Band.BATCH]
+        if second.worker and machine.pool.order.is_due(*machine.pool.lines.values()):
+            kept.add(second.ticket_id)
+    machine.both_show_the_same()
+    assert len(kept) > 5
+    assert kept - set(machine.pool.waiting)
+    machine.teardown()
+
+
 def run_parked(machine: QueueParity) -> None:
     """Where so many of its tenant wait, parked or not, it is not parked, and its place is free."""
     machine.begin(0, _rooms(2, 2**40)[:1])

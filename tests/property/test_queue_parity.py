@@ -8,6 +8,7 @@ import pytest
 import redis.asyncio
 from queue_crowd import (
     run_crowded,
+    run_kept_for_the_floor,
     run_lapsed,
     run_last_looked_at,
     run_no_worker,
@@ -50,6 +51,12 @@ def test_lua_executes_the_specification_of_the_queue(machine: type[QueueParity])
 def test_lua_executes_it_in_a_crowd(machine: type[QueueParity], seed: int) -> None:
     """Where a step's bounds are reached: tickets and tenants looked at, granted, let go."""
     run_crowded(machine(), random.Random(seed), rounds=2)  # noqa: S311 - a test
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_lua_keeps_workers_for_the_floor(machine: type[QueueParity], seed: int) -> None:
+    """For the same requests, and lets the same go."""
+    run_kept_for_the_floor(machine(), random.Random(seed))  # noqa: S311 - a test
 
 
 def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -> None:

@@ -17,3 +17,18 @@ local function is_any_takeable()
   end
   return false
 end
+
+-- Workers that are kept for others, one of each band (domain/queue/order.Order.kept_from).
+local function kept_from(id, as_batch)
+  local kept, kept_too = pool[P_BYPASS_WORKER], pool[P_BYPASS_WORKER + OF_BAND_P]
+  if id == pool[P_BYPASS_ID] then
+    if kept == kept_too then
+      return '', ''
+    end
+    kept = ''
+  end
+  if not as_batch or id == pool[P_BYPASS_ID + OF_BAND_P] then
+    kept_too = ''
+  end
+  return kept, kept_too
+end

@@ -27,13 +27,13 @@ local function widest(most)
   return sequences, tokens
 end
 
--- The worker that would be kept, and how many are well.
-local function emptiest()
+-- The worker that would be kept, though not the one `but_for`, and how many are well.
+local function emptiest(but_for)
   local found, well = nil, 0
   for _, room in ipairs(rooms) do
     if room[R_WELL_UNTIL] > now then
       well = well + 1
-      if not found or room[R_TOKENS] < found[R_TOKENS] then
+      if room[R_ID] ~= but_for and (not found or room[R_TOKENS] < found[R_TOKENS]) then
         found = room
       end
     end
@@ -41,12 +41,12 @@ local function emptiest()
   return found, well
 end
 
--- The least full worker that takes it, but for one that is kept for another; for batch also none on
--- which room is being made for interactive requests that wait.
-local function worker_for(id, sequences, need, most, as_batch, is_contested)
-  local kept = id ~= pool[P_BYPASS_ID] and pool[P_BYPASS_WORKER] or ''
-  local kept_too = as_batch and id ~= pool[P_BYPASS_ID + OF_BAND_P]
-    and pool[P_BYPASS_WORKER + OF_BAND_P] or ''
+-- The least full worker that takes it, but for one that is kept for another (of those kept for batch
+-- only where it is taken `as_batch` or it is the floor's turn); for batch also none on which room is
+-- being made for interactive requests that wait.
+local function worker_for(id, sequences, need, look)
+  local as_batch, is_contested, most = look.as_batch, look.is_contested, look.most
+  local kept, kept_too = kept_from(id, as_batch or look.is_floor)
   local best, least
   for _, room in ipairs(rooms) do
     if room[R_ID] ~= kept and room[R_ID] ~= kept_too
@@ -82,7 +82,7 @@ local function has_room(look, member, from)
   local id = sub(member, from, -21)
   look.count = look.count + 1
   if sequences <= look.sequences and need <= look.tokens then
-    local room = worker_for(id, sequences, need, look.most, look.as_batch, look.is_contested)
+    local room = worker_for(id, sequences, need, look)
     if room then
       look.id, look.room, look.is_narrow = id, room, is_narrow(look, sequences, need)
       return true
@@ -152,14 +152,11 @@ local function new_look(band, most, as_batch, is_contested)
   return look
 end
 
--- `by` is granted past those of a band that were looked at (domain/queue/bypass.Bypass.passed).
-local function pass(band, look, by)
-  if not look.first then
-    return
-  end
+-- Of those of a band that are overtaken now: its ticket, for how long none is kept after one was kept
+-- for it, and whether none is kept for wide ones now. `kept` is the emptiest worker of `well`.
+local function whose_turn(band, look, kept, well)
   local b = OF_BAND_P * band
-  local id, kept, well = pool[P_BYPASS_ID + b], emptiest()
-  local first, rest
+  local id, first, rest = pool[P_BYPASS_ID + b], nil, nil
   local function consider(one)
     id, first = one, load_ticket(one)
     rest = rest_permille(kept, well, band, first[K_SEQUENCES], first[K_NEED])
@@ -176,18 +173,55 @@ local function pass(band, look, by)
   elseif not is_held and look.first then
     consider(look.first)
   end
+  if first then
+    pool[P_BYPASS_ID + b] = id
+  end
+  return first, rest, rests
+end
+
+-- `by` is granted past those of a band that were looked at (domain/queue/bypass.Bypass.passed).
+local function pass(band, look, by, keeps)
+  if not look.first then
+    return
+  end
+  local b = OF_BAND_P * band
+  local kept, well = emptiest()
+  local first, rest, rests = whose_turn(band, look, kept, well)
   if not first then
     return
   end
-  pool[P_BYPASS_ID + b] = id
   pool[P_BYPASS_TOKENS + b] = pool[P_BYPASS_TOKENS + b] + by[K_COST]
   if pool[P_BYPASS_WORKER + b] ~= '' then
     return
   end
   pool[P_BYPASS_REST + b] = rest
-  if (order_band(by) > order_band(first) or pool[P_BYPASS_TOKENS + b] >= first[K_COST])
+  if keeps and (order_band(by) > order_band(first) or pool[P_BYPASS_TOKENS + b] >= first[K_COST])
     and not (rests and rest > 0) then
     pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = kept[R_ID], now
+  end
+end
+
+-- It is batch's turn, and whoever goes first in it has no room (domain/queue/bypass.Bypass.due).
+local function due(look)
+  local b = OF_BAND_P
+  local free = emptiest(pool[P_BYPASS_WORKER])
+  if not look.first or not free then
+    return
+  end
+  local kept, well = emptiest()
+  local first, rest, rests
+  if not look.id then
+    first, rest, rests = whose_turn(1, look, kept, well)
+  elseif look.seen then
+    first, rests = load_ticket(pool[P_BYPASS_ID + b]), is_resting(b)
+    rest = rest_permille(kept, well, 1, first[K_SEQUENCES], first[K_NEED])
+    first = pool[P_BYPASS_TOKENS + b] >= first[K_COST] and first or nil
+  end
+  if first then
+    pool[P_BYPASS_REST + b] = rest
+    if not (rests and rest > 0) then
+      pool[P_BYPASS_WORKER + b], pool[P_BYPASS_KEPT + b] = free[R_ID], now
+    end
   end
 end
 
@@ -220,8 +254,22 @@ local function choose()
   local is_floor = is_contested and pool[P_CREDIT] >= CREDIT and first.id
   if waiting_batch > 0 and (is_floor or not first.id) then
     second = new_look(1, is_floor and R_SEQUENCES_MAX or R_BATCH_MAX, not is_floor, is_contested)
-    if second.sequences > 0 then
+    local kept_for = P_BYPASS_WORKER + OF_BAND_P
+    if second.sequences > 0 and not (is_floor and pool[kept_for] ~= '') then
       look_at_batch(second)
+    end
+    if is_floor and pool[kept_for] == '' then
+      due(second)
+    end
+    if is_floor and pool[kept_for] ~= '' then
+      -- Of batch only the one that it is kept for, and nobody else there.
+      local ticket = load_ticket(pool[P_BYPASS_ID + OF_BAND_P])
+      second = new_look(1, R_SEQUENCES_MAX, false, true)
+      if not has_room(second, ticket[K_ID] .. '\0' .. size(ticket), 1) then
+        first = new_look(0, R_SEQUENCES_MAX, false, true)
+        first.is_floor = true
+        look_in_turn(first, 0)
+      end
     end
   end
   local found = second.id and second or first
@@ -242,9 +290,9 @@ local function choose()
       narrow = first.is_narrow and first.id,
     }
   end
-  pass(0, first, ticket)
+  pass(0, first, ticket, true)
   if found == second then
-    pass(1, second, ticket)
+    pass(1, second, ticket, not takes_turn)
   end
   return ticket, found.room[R_ID], takes_turn and 1 or 0
 end

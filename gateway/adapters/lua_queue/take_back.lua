@@ -69,13 +69,14 @@ end
   end
   local chosen = {}
   local waiting, names = first_waiting(TAKEN_BACK_FOR)
+  local is_due = pool[P_CREDIT] >= CREDIT and pool[P_COUNT] > 0 and pool[P_COUNT + OF_BAND_P] > 0
   for number, ticket in ipairs(waiting) do
     if sub(ticket, -19, -19) == '0' then
       local sequences, need = tonumber(sub(ticket, -18, -13)), tonumber(sub(ticket, -12))
-      local is_kept_for = sub(ticket, #names[number] + 18, -21) == pool[P_BYPASS_ID]
+      local kept, kept_too = kept_from(sub(ticket, #names[number] + 18, -21), is_due)
       local best, fewest, running, tokens
       for at, room in ipairs(rooms) do
-        if is_kept_for or room[R_ID] ~= pool[P_BYPASS_WORKER] then
+        if room[R_ID] ~= kept and room[R_ID] ~= kept_too then
           local count, after_running, after_tokens = plan(room, lefts[at], sequences, need)
           if count and (not best or count < fewest) then
             best, fewest, running, tokens = at, count, after_running, after_tokens

@@ -65,11 +65,17 @@ class Bypass:
         self.worker, self.kept_ms = "", 0
 
     def passed(
-        self, skipped: Sequence[Ticket], by: Ticket, rooms: Collection[WorkerRoom], now_ms: int
+        self,
+        skipped: Sequence[Ticket],
+        by: Ticket,
+        rooms: Collection[WorkerRoom],
+        now_ms: int,
+        *,
+        keeps: bool = True,
     ) -> None:
-        """`by` is granted past these, who have no room. `rooms` are the workers that are well."""
-        emptiest = min(rooms, key=lambda room: (room.tokens, room.id))
-        rests = {each.id: _rest_permille(each, emptiest, len(rooms)) for each in skipped}
+        """`by` is granted past these, who have no room. `rooms` are the workers that are well.
+        `keeps`: one of them may be kept from now on; else not before it is `due`."""
+        rests = _rests(skipped, rooms)
         is_resting = not self.worker and now_ms < self.rests_until_ms
         first = self._whose_turn(skipped, rests, is_resting=is_resting)
         if first is None:
@@ -79,8 +85,35 @@ class Bypass:
             return
         self.rest_permille = rests[first.id]
         is_enough = by.order_band > first.order_band or self.tokens >= first.cost
-        if is_enough and not (is_resting and self.rest_permille):
-            self.worker, self.kept_ms = emptiest.id, now_ms
+        if keeps and is_enough and not (is_resting and self.rest_permille):
+            self.worker, self.kept_ms = _emptiest(rooms).id, now_ms
+
+    def due(
+        self,
+        skipped: Sequence[Ticket],
+        rooms: Collection[WorkerRoom],
+        now_ms: int,
+        *,
+        but_for: str,
+        is_none: bool,
+    ) -> None:
+        """It is this band's turn, and these, who go first in it, have no room. A worker, though not
+        the one `but_for`, is kept for whose turn it is of them: where `is_none` of the band has
+        room, or where as much went past it as it costs."""
+        free = [room for room in rooms if room.id != but_for]
+        if not free:
+            return
+        rests = _rests(skipped, rooms)
+        is_resting = now_ms < self.rests_until_ms
+        if is_none:
+            first = self._whose_turn(skipped, rests, is_resting=is_resting)
+        else:
+            first = next((each for each in skipped if each.id == self.ticket_id), None)
+            first = first if first is not None and self.tokens >= first.cost else None
+        if first is not None:
+            self.rest_permille = rests[first.id]
+            if not (is_resting and self.rest_permille):
+                self.worker, self.kept_ms = _emptiest(free).id, now_ms
 
     def _whose_turn(
         self, skipped: Sequence[Ticket], rests: Mapping[str, int], *, is_resting: bool
@@ -97,6 +130,16 @@ class Bypass:
         if first is not None:
             self.ticket_id = first.id
         return first
+
+
+def _emptiest(rooms: Collection[WorkerRoom]) -> WorkerRoom:
+    return min(rooms, key=lambda room: (room.tokens, room.id))
+
+
+def _rests(tickets: Sequence[Ticket], rooms: Collection[WorkerRoom]) -> dict[str, int]:
+    """By ticket, on the emptiest of these."""
+    emptiest = _emptiest(rooms)
+    return {each.id: _rest_permille(each, emptiest, len(rooms)) for each in tickets}
 
 
 def _rest_permille(ticket: Ticket, room: WorkerRoom, workers: int) -> int:

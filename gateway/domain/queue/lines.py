@@ -74,6 +74,10 @@ class Line:
         for name in self._tenants():
             yield from self.waiting[name][:OF_A_TENANT]
 
+    def of_all(self) -> Iterator[Ticket]:
+        """Whoever waits, in no order."""
+        return (ticket for tickets in self.waiting.values() for ticket in tickets)
+
     def promoted(self, now_ms: int) -> Iterator[Ticket]:
         """Those that would miss their deadline if they waited for their turn."""
         late = [

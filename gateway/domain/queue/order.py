@@ -1,8 +1,9 @@
 """Which request is granted next, on which worker, and what is taken back for it (INV-8, INV-10)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
+from itertools import takewhile
 
 from gateway.domain.queue.bypass import KEPT_MS, Bypass
 from gateway.domain.queue.capacity import WorkerRoom
@@ -41,6 +42,24 @@ class Order:
             if bypass.ticket_id == ticket_id:
                 bypass.clear(now_ms)
 
+    def is_due(self, interactive: Line, batch: Line) -> bool:
+        """Whether it is the floor's turn."""
+        return self.credit >= CREDIT and len(interactive) > 0 and len(batch) > 0
+
+    def kept_from(self, ticket: Ticket, *, as_batch: bool) -> set[str]:
+        """Workers that are kept for others. Those kept for batch are from batch, and from all while
+        it is the floor's turn: but for who has the same kept for it, so that none waits for the
+        other."""
+        first, second = self.bypass[Band.INTERACTIVE], self.bypass[Band.BATCH]
+        kept = set[str]()
+        if first.ticket_id != ticket.id:
+            kept.add(first.worker)
+        elif first.worker == second.worker:
+            return kept
+        if as_batch and second.ticket_id != ticket.id:
+            kept.add(second.worker)
+        return kept
+
     def choose(
         self, interactive: Line, batch: Line, rooms: Mapping[str, WorkerRoom], now_ms: int
     ) -> Choice | None:
@@ -56,6 +75,8 @@ class Order:
             fits = (each for each in first if self._worker(each, rooms, now_ms) is not None)
             turn = next(fits, None)
         is_floor = turn is not None
+        if is_floor:
+            second = self._floors_turn(second, batch, rooms, now_ms)
         skipped: list[Ticket] = []
         for ticket in second + first if is_floor else first + second:
             is_batch = ticket.order_band is Band.BATCH
@@ -65,6 +86,7 @@ class Order:
                 now_ms,
                 as_batch=is_batch and not is_floor,
                 is_contested=is_contested,
+                is_floor=is_floor,
             )
             if worker is None:
                 skipped.append(ticket)
@@ -75,9 +97,27 @@ class Order:
             if turn is not None and is_batch:
                 # Whose turn it took is overtaken: it waits for no second one.
                 skipped.append(turn)
-            self._passed(skipped, ticket, rooms, now_ms)
+            self._passed(skipped, ticket, rooms, now_ms, is_floor=is_floor and is_batch)
             return Choice(ticket, worker, is_floor and is_batch)
         return None
+
+    def _floors_turn(
+        self, second: list[Ticket], batch: Line, rooms: Mapping[str, WorkerRoom], now_ms: int
+    ) -> list[Ticket]:
+        """Whose the floor's turn is: of all batch, or of the one alone that a worker is kept for.
+        One is, against interactive too, where none of batch has room, or where so much of the floor
+        went past the first that this turn is its."""
+        bypass, first = self.bypass[Band.BATCH], self.bypass[Band.INTERACTIVE]
+        if not bypass.worker:
+            has_none = (self._worker(each, rooms, now_ms) is None for each in second)
+            skipped = [each for each, _ in zip(second, takewhile(bool, has_none), strict=False)]
+            if skipped:
+                well = [room for room in rooms.values() if _is_well(room, now_ms)]
+                is_none = len(skipped) == len(second)
+                bypass.due(skipped, well, now_ms, but_for=first.worker, is_none=is_none)
+        if not bypass.worker:
+            return second
+        return [each for each in batch.of_all() if each.id == bypass.ticket_id]
 
     def _let_go(self, rooms: Mapping[str, WorkerRoom], now_ms: int) -> None:
         """A worker that is not well is kept for nobody, and none for ever."""
@@ -93,14 +133,19 @@ class Order:
         ticket: Ticket,
         rooms: Mapping[str, WorkerRoom],
         now_ms: int,
+        *,
+        is_floor: bool,
     ) -> None:
-        """Whoever waits in a band is overtaken by its own and by a lower one."""
+        """Whoever waits in a band is overtaken by its own and by a lower one. For batch that the
+        floor's went past a worker is kept when it is the floor's turn again: until then interactive
+        would fill it."""
         self.left(ticket.id, now_ms)
         well = [room for room in rooms.values() if _is_well(room, now_ms)]
         for band, bypass in self.bypass.items():
             if band <= ticket.order_band:
                 of_band = [each for each in skipped if each.order_band is band]
-                bypass.passed(of_band, ticket, well, now_ms)
+                keeps = not (is_floor and band is Band.BATCH)
+                bypass.passed(of_band, ticket, well, now_ms, keeps=keeps)
 
     def _worker(
         self,
@@ -110,14 +155,11 @@ class Order:
         *,
         as_batch: bool = False,
         is_contested: bool = False,
+        is_floor: bool = False,
     ) -> str | None:
         """The least full worker that takes it. One that is kept for another does not; nor, for
         batch, one on which room is being made for interactive requests that wait."""
-        kept = {
-            bypass.worker
-            for band, bypass in self.bypass.items()
-            if bypass.ticket_id != ticket.id and (band is Band.INTERACTIVE or as_batch)
-        }
+        kept = self.kept_from(ticket, as_batch=as_batch or is_floor)
         taking = [
             room
             for room in rooms.values()
@@ -132,12 +174,12 @@ def take_back(
     waiting: Iterable[Ticket],
     places: Iterable[Place],
     rooms: Mapping[str, WorkerRoom],
-    kept: Bypass,
+    kept_from: Callable[[Ticket], Collection[str]],
     now_ms: int,
 ) -> list[Place]:
     """Places of batch that must be given back so that interactive requests which wait can be
     granted: such as have not sent a token, the newest first, as few as it takes. What was asked
-    back before counts as free already; `kept` says which worker is kept for whom."""
+    back before counts as free already; `kept_from` says which workers are kept for others."""
     held = list(places)
     movable = [place for place in held if _may_go(place, now_ms)]
     if not movable:
@@ -151,10 +193,11 @@ def take_back(
     for ticket in _first(waiting, TAKEN_BACK_FOR):
         if ticket.band is not Band.INTERACTIVE:
             continue
+        kept = kept_from(ticket)
         plans = [
             plan
             for name in sorted(left)
-            if (name != kept.worker or ticket.id == kept.ticket_id)
+            if name not in kept
             and (plan := _plan(ticket, left[name], movable, chosen, now_ms)) is not None
         ]
         if not plans:

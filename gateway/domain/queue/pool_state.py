@@ -5,6 +5,7 @@ grant whoever has room.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.lines import Line
@@ -128,9 +129,13 @@ class PoolState:
         return True
 
     def _take_back(self, now_ms: int) -> None:
-        waiting = self.lines[Band.INTERACTIVE].candidates()
-        kept = self.order.bypass[Band.INTERACTIVE]
-        for place in take_back(waiting, self.places.values(), self.rooms, kept, now_ms):
+        interactive, batch = self.lines[Band.INTERACTIVE], self.lines[Band.BATCH]
+        is_due = self.order.is_due(interactive, batch)
+        kept_from = partial(self.order.kept_from, as_batch=is_due)
+        asked_back = take_back(
+            interactive.candidates(), self.places.values(), self.rooms, kept_from, now_ms
+        )
+        for place in asked_back:
             # It lapses when it would have: whoever holds it may be dead.
             self._become(place, PlaceState.TAKEN_BACK)
             self.messages.append(
