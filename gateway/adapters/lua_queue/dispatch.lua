@@ -1,5 +1,8 @@
--- `asking` is told by the reply. False where not all could be granted at once.
+-- `asking` is told by the reply. False where not all could be granted at once, or nothing yet.
 local function dispatch(asking)
+  if now < pool[P_UNTOLD_UNTIL] then
+    return false
+  end
   if is_any_open() and not grant_all(asking) then
     return false
   end
