@@ -101,7 +101,7 @@ class QueueParity(RuleBasedStateMachine):
     def enter_one(self, gateway: str, wish: Wish, max_queued: int, *, is_new: bool = True) -> None:
         now_ms = self.clock.now()
         ticket = specified_ticket(wish, gateway, now_ms)
-        asks = {"max_queued": max_queued, "is_new": is_new}
+        asks: dict[str, Any] = {"max_queued": max_queued, "is_new": is_new}
         expected = self.pool.enter(ticket, **asks, now_ms=now_ms)
         self.both(gateway, lambda q: q.enter(self.name, wish, **asks), expected)
         self.wishes[wish.id] = (wish, gateway)
