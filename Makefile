@@ -49,7 +49,7 @@ test: setup-test ## the tests of every part, on real servers, with nothing but p
 test-unit: setup-test ## the tests that need no server
 	$(BIN)/python -m pytest tests/unit tests/tidy
 
-test-faults: setup-test ## what is killed, cut off or overloaded; WEIR_STORM_SEED and WEIR_STORM_SECONDS
+test-faults: setup-test ## what is killed, cut off or overloaded; WEIR_STORM_SEED, WEIR_STORM_SECONDS, WEIR_METERING_SEED
 	$(BIN)/python -m pytest tests/faults tests/storm
 
 test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang, on this CPU (2 GB the first time)

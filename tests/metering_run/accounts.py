@@ -19,6 +19,7 @@ class Row:
     source: str
     prompt: int
     output: int
+    cached: int = 0
     sequences: int = 1
     ended_ms: int = 0
     final: bool = True
@@ -60,6 +61,7 @@ class Ran:
     worker: str
     prompt: int
     output: int
+    cached: int = 0
 
     @property
     def key(self) -> Key:

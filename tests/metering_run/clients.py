@@ -15,8 +15,9 @@ from metering_run.script import Shot
 from gateway.domain.tenant import RequestClass
 
 PATIENCE_S = 45.0
-AT_ONCE_MAX = 400
-"""So many wait for their answers at most; then arrivals wait."""
+AT_ONCE_MAX = 1_500
+"""So many are under way at most; then arrivals wait."""
+NOBODY = "nobody there"
 DONE = b"data: [DONE]\n\n"
 
 
@@ -38,6 +39,8 @@ class Clients:
     asked: list[Asked] = field(default_factory=list)
     latest_s: float = 0.0
     """By how much the latest shot was late."""
+    answered: int = 0
+    """Shots that have come to an end."""
     answering: int = 0
     """Answers that have begun and not ended."""
 
@@ -59,6 +62,10 @@ class Clients:
                 task.add_done_callback(lambda _: free.release())
 
     async def _call(self, session: aiohttp.ClientSession, shot: Shot) -> None:
+        await self._try(session, shot)
+        self.answered += 1
+
+    async def _try(self, session: aiohttp.ClientSession, shot: Shot) -> None:
         seen = _Seen()
         try:
             async with asyncio.timeout(shot.leave_after_s):
@@ -86,7 +93,7 @@ class Clients:
                         self.answering -= 1
                 return
             except aiohttp.ClientConnectorError:
-                seen.error = "nobody there"
+                seen.error = NOBODY
 
 
 async def _read(answer: aiohttp.ClientResponse, shot: Shot, seen: _Seen) -> None:

@@ -87,8 +87,9 @@ def _origin(accounts: Accounts, row: Row, verdict: Verdict) -> None:
 
 
 def _same(row: Row, told: Row) -> bool:
-    mine = (row.outcome, row.source, row.prompt, row.output, row.sequences)
-    return mine == (told.outcome, told.source, told.prompt, told.output, told.sequences)
+    mine = (row.outcome, row.source, row.prompt, row.cached, row.output, row.sequences)
+    theirs = (told.outcome, told.source, told.prompt, told.cached, told.output, told.sequences)
+    return mine == theirs
 
 
 def _clients(accounts: Accounts, verdict: Verdict) -> None:
@@ -126,7 +127,7 @@ def _sums(accounts: Accounts, row: Row, verdict: Verdict) -> None:
     if not tries and row.outcome == LOST:
         if difference < 0:
             what = f"it was lost with {row.output} tokens, engines ran {difference + row.output}"
-            if not ran and _any_killed(accounts):
+            if not ran and _any_engine_killed(accounts):
                 verdict.explain("engine_killed", difference)
             else:
                 verdict.find("over", row.request_id, what)
@@ -187,8 +188,10 @@ def _disturbed(accounts: Accounts, tried: Try, *kinds: str) -> bool:
     )
 
 
-def _any_killed(accounts: Accounts) -> bool:
-    return any(each.kind == "kill" for each in accounts.disturbances)
+def _any_engine_killed(accounts: Accounts) -> bool:
+    return any(
+        each.kind == "kill" and each.target.startswith("worker-") for each in accounts.disturbances
+    )
 
 
 def _exact(accounts: Accounts, row: Row, verdict: Verdict) -> None:
@@ -205,8 +208,20 @@ def _exact(accounts: Accounts, row: Row, verdict: Verdict) -> None:
     if row.output != output or row.prompt not in prompts:
         what = f"says {row.prompt}+{row.output}, the ledgers {sorted(prompts)}+{output}"
         verdict.find("tokens", row.request_id, what)
+    elif row.outcome != "refused" and row.sequences == 1 and not _same_cached(entries, row):
+        # Cached tokens are in the closing usage alone; where that did not come, none are known.
+        if row.cached == 0 and any(_disturbed(accounts, each) for each in tries):
+            verdict.explain("cached_not_told", 0)
+        else:
+            told = [each.cached for each in entries]
+            what = f"says {row.cached} cached tokens, the ledger {told}"
+            verdict.find("tokens", row.request_id, what)
     else:
         verdict.exact += 1
+
+
+def _same_cached(entries: list[Ran], row: Row) -> bool:
+    return row.cached == sum(each.cached for each in entries)
 
 
 def _prompts(entries: list[Ran], accounts: Accounts, row: Row) -> Iterator[int]:

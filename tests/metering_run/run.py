@@ -5,24 +5,22 @@ import re
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import asyncpg
 from metering_run.accounts import Accounts, Finding, Verdict
-from metering_run.arena import GONE_MS, Arena, arena
+from metering_run.arena import Arena, arena
 from metering_run.blows import Blows
 from metering_run.clients import Clients
 from metering_run.judge import judge
 from metering_run.script import Script
 from metering_run.witness import accounts_of
 
-REST_S = 90.0
-ADMITTED_SHARE_MIN = 0.5
+REST_S, REST_POLL_S = 120.0, 0.5
 EXACT_SHARE_MIN = 0.5
-WANTED = ("completed", "client_cancelled", "worker_failed", "gateway_lost")
 WATCH_S = 2.0
 PROVISIONAL = "SELECT count(*) FROM usage_record WHERE NOT final"
 _UNSHIPPED = re.compile(r"^weir_unshipped_records(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
@@ -43,7 +41,9 @@ class Outcome:
     """`weir reconcile`: its status and what it said."""
     provisional: int
     """The most rows that were provisional at once: of gateways that were taken for dead."""
-    took_s: dict[str, float] = field(default_factory=dict)
+    took_s: dict[str, float]
+    waited: Counter[str]
+    """For what in the end, and how many half seconds."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -65,17 +65,18 @@ class Outcome:
     def _too_weak(self) -> list[Finding]:
         """A run in which nothing went wrong proves nothing."""
         found = []
-        rows, asked = len(self.accounts.rows), len(self.clients.asked)
-        if asked != len(self.script.shots):
-            found.append(Finding("weak", "clients", f"{asked} of {len(self.script.shots)} asked"))
-        if rows < ADMITTED_SHARE_MIN * asked:
+        size = self.script.size
+        rows, asked = len(self.accounts.rows), len(self.script.shots)
+        if self.clients.answered != asked:
+            found.append(Finding("weak", "clients", f"{self.clients.answered} of {asked} asked"))
+        if rows < size.admitted_share_min * asked:
             found.append(Finding("weak", "rows", f"{rows} of {asked} requests were admitted"))
         if self.verdict.exact < EXACT_SHARE_MIN * rows:
             found.append(Finding("weak", "exact", f"{self.verdict.exact} of {rows} rows"))
         outcomes = Counter(row.outcome for row in self.accounts.rows)
-        found += [Finding("weak", each, "no row says so") for each in WANTED if not outcomes[each]]
-        if self.script.size.pause_s * 1000 > GONE_MS and not self.provisional:
-            found.append(Finding("weak", "reapers", "no row was provisional at any time"))
+        found += [
+            Finding("weak", each, "no row says so") for each in size.outcomes if not outcomes[each]
+        ]
         if len(self.blows.done) != len(self.script.blows):
             found.append(Finding("weak", "blows", f"{len(self.blows.done)} were done"))
         return found
@@ -91,7 +92,8 @@ class Outcome:
         terms = {n: (t.count, t.tokens) for n, t in sorted(self.verdict.terms.items())}
         output = sum(each.output for each in self.accounts.ran)
         counts = (
-            f"{len(self.clients.asked)} requests, late by {self.clients.latest_s:.1f} s;"
+            f"{self.clients.answered} clients, {len(self.clients.asked)} requests,"
+            f" late by {self.clients.latest_s:.1f} s;"
             f" {self.accounts.admitted.total()} admitted, {len(rows)} rows,"
             f" {self.verdict.exact} of them exact; {len(self.accounts.ran)} sequences ran,"
             f" {output} output tokens, {sum(row.output for row in rows)} recorded"
@@ -106,6 +108,7 @@ class Outcome:
                 f"answers: {dict(answers.most_common())}",
                 f"done: {dict(sorted(done.items()))}; ships ended {self.blows.shipped}",
                 f"seconds: { {name: round(s, 1) for name, s in self.took_s.items()} }",
+                f"half seconds waited for: {dict(self.waited)}",
                 self.reconciled[1].rstrip(),
             ]
         )
@@ -127,7 +130,8 @@ async def run(script: Script, folder: Path) -> Outcome:
             tasks.create_task(clients.run(script.shots, began_s))
             tasks.create_task(blows.run(script.blows, began_s))
         clock.lap("play")
-        statuses = await _rest(made, blows, size.sampled_s)
+        waited: Counter[str] = Counter()
+        statuses = {"journal ship": await _rest(made, blows, size.sampled_s, waited)}
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
         clock.lap("rest")
@@ -142,7 +146,7 @@ async def run(script: Script, folder: Path) -> Outcome:
         verdict = judge(accounts)
         clock.lap("judge")
     return Outcome(
-        script, accounts, verdict, clients, blows, statuses, reconciled, watch.most, took
+        script, accounts, verdict, clients, blows, statuses, reconciled, watch.most, took, waited
     )
 
 
@@ -177,20 +181,20 @@ class _Clock:
         self._since = now
 
 
-async def _rest(made: Arena, blows: Blows, sampled_s: float) -> dict[str, list[int]]:
+async def _rest(made: Arena, blows: Blows, sampled_s: float, waited: Counter[str]) -> list[int]:
     """A gateway that does not come back is brought home by hand; then wait until nothing is
-    degraded or unshipped anywhere, and the engines' counters were read once more."""
-    statuses: dict[str, list[int]] = {}
+    degraded or unshipped anywhere, and the engines' counters were read once more. Returns how the
+    bringing home ended; `waited` is for what, and how many half seconds."""
+    statuses = []
     for name in blows.left:
         status, _ = await made.command("journal", "ship", str(made.journal(name)))
-        statuses[f"journal ship of {name}"] = [status]
+        statuses.append(status)
     deadline = time.monotonic() + REST_S
-    left: object = "nothing was asked"
     async with aiohttp.ClientSession() as session:
-        while left:
-            assert time.monotonic() < deadline, f"does not come to rest: {left}"
-            await asyncio.sleep(0.2)
-            left = await _left(session, made)
+        while left := await _left(session, made):
+            assert time.monotonic() < deadline, f"does not come to rest: {left}, before: {waited}"
+            await asyncio.sleep(REST_POLL_S)
+            waited.update(left)
     await asyncio.sleep(sampled_s)
     return statuses
 
@@ -207,11 +211,12 @@ async def _left(session: aiohttp.ClientSession, made: Arena) -> list[str]:
             async with session.get(url + "/metrics") as answer:
                 unshipped = _UNSHIPPED.search(await answer.text())
         except (aiohttp.ClientError, OSError) as error:
-            found.append(f"{process.name}: {error!r}")
+            found.append(f"{process.name} {type(error).__name__}")
             continue
         assert unshipped is not None
-        if words or float(unshipped[1]):
-            found.append(f"{process.name}: {words}, {unshipped[1]} unshipped")
+        found += [f"{process.name} {word}" for word in words]
+        if float(unshipped[1]):
+            found.append(f"{process.name} ships")
     return found
 
 

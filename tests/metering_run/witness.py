@@ -18,8 +18,8 @@ from gateway.adapters.journal.segment import list_segments
 from gateway.adapters.journal.sight import journals_below
 
 ROWS = """
-SELECT request_id, outcome, usage_source, prompt_tokens, output_tokens, sequences, final,
-    usage_flags, seq, ended_at
+SELECT request_id, outcome, usage_source, prompt_tokens, output_tokens,
+    cached_prompt_tokens, sequences, final, usage_flags, seq, ended_at
 FROM usage_record
 """
 # Rows number a request's attempts, engines those of a choice.
@@ -81,7 +81,8 @@ def ran_by(worker: str, ledger: Path) -> Iterator[Ran]:
             request, rest = entry.rid[:REQUEST_DIGITS], entry.rid[REQUEST_DIGITS:]
             choice, attempt = int(rest[:2]), int(rest[2:])
             prompt = entry.prompt_tokens if entry.started_at_ms is not None else 0
-            yield Ran(request, choice, attempt, worker, prompt, entry.completion_tokens)
+            output, cached = entry.completion_tokens, entry.cached_tokens or 0
+            yield Ran(request, choice, attempt, worker, prompt, output, cached)
 
 
 def _told(record: UsageRecord) -> Row:
@@ -91,6 +92,7 @@ def _told(record: UsageRecord) -> Row:
         source=record.usage_source,
         prompt=record.prompt_tokens,
         output=record.output_tokens,
+        cached=record.cached_prompt_tokens,
         sequences=record.sequences,
     )
 
@@ -102,6 +104,7 @@ def _row(row: asyncpg.Record) -> Row:
         source=row["usage_source"],
         prompt=row["prompt_tokens"],
         output=row["output_tokens"],
+        cached=row["cached_prompt_tokens"],
         sequences=row["sequences"],
         ended_ms=_ms(row["ended_at"]),
         final=row["final"],

@@ -198,6 +198,24 @@ def test_a_lost_request_is_a_lower_bound_too() -> None:
     assert said(accounts) == {"gateway_lost": (1, OUTPUT - 12)}
     too_much = ended(RIGHT, a_row(**{**lost, "output": OUTPUT + 1}), tries=[], asked=[])
     assert rules(too_much) == ["over"]
+    alone = replace(accounts, ran=[])
+    assert rules(alone) == ["over"]
+    gateway = Disturbance("kill", "gateway-0", 10_500, 10_600)
+    assert rules(replace(alone, disturbances=[gateway])) == ["over"]
+    engine = replace(gateway, target=WORKER)
+    assert said(replace(alone, disturbances=[engine])) == {"engine_killed": (1, -12)}
+
+
+def test_cached_tokens_are_exact_too() -> None:
+    """They have a price of their own."""
+    cached = ended(RIGHT, a_row(cached=4), ran=[a_run(cached=4)])
+    assert rules(cached) == []
+    assert rules(replace(cached, ran=[a_run(cached=3)])) == ["tokens"]
+    assert rules(replace(cached, rows=[a_row(cached=3)])) == ["altered", "tokens"]
+    untold = ended(cached, a_row(cached=0))
+    assert rules(untold) == ["tokens"]
+    fault = Disturbance("fault", WORKER, 10_500, 10_600)
+    assert said(replace(untold, disturbances=[fault])) == {"cached_not_told": (1, 0)}
 
 
 def test_a_prompt_counts_once_for_its_choices_and_each_prompt_once() -> None:
