@@ -47,8 +47,6 @@ class MemoryStore:
         self.standing: dict[str, WorkerRoom] = {}
         """Workers as gateways see them: they outlive what the store knows."""
         self.pool_of_room: defaultdict[str, str] = defaultdict(lambda: "m")
-        self._known_ms: dict[str, int] = {}
-        """Since when a gateway has known each pool."""
         self.granted: list[str] = []
         """Requests that waited, in the order of their grants."""
 
@@ -88,11 +86,7 @@ class MemoryStore:
             self._report(name, of_pool)
 
     def _report(self, name: str, rooms: list[WorkerRoom]) -> None:
-        now_ms = self.clock.now_ms()
-        known_ms = now_ms - self._known_ms.setdefault(name, now_ms)
-        self.step(
-            name, lambda pool, now_ms: pool.report_all(rooms, known_ms=known_ms, now_ms=now_ms)
-        )
+        self.step(name, lambda pool, now_ms: pool.report_all(rooms, now_ms=now_ms))
 
     def step(self, name: str, step: Callable[[Pool, int], Reply]) -> Reply:
         """One atomic step; what it leaves to tell is told."""
@@ -205,13 +199,11 @@ class MemoryPoolQueue:
 
         await self._step("resume", pool, pool, step)
 
-    async def report(
-        self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int, known_ms: int = 0
-    ) -> None:
+    async def report(self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int) -> None:
         def step(queue: Pool, now_ms: int) -> None:
             until_ms = now_ms + well_ms
             told = [replace(room, well_until_ms=until_ms, running=0, tokens=0) for room in rooms]
-            queue.report_all(told, known_ms=known_ms, now_ms=now_ms)
+            queue.report_all(told, now_ms=now_ms)
 
         await self._step("report", pool, pool, step)
 

@@ -12,7 +12,6 @@ from queue_parity import GATEWAYS, TTL_MS, QueueParity
 
 from gateway.domain.queue.lines import OF_A_TENANT
 from gateway.domain.queue.order import LOOKED_AT
-from gateway.domain.queue.pool_state import TOLD_MS
 from gateway.domain.queue.tickets import Band, PlaceState
 from gateway.serving.queue_ports import Wish
 
@@ -109,14 +108,14 @@ def run_kept_for_the_floor(machine: QueueParity, chance: random.Random) -> None:
     for it, for both bands, and in vain."""
     sizes = ((1, 100), (2, 100), (3, 900), (1, 2_000), (9, 100))
     numbers, kept = itertools.count(), set[str]()
-    machine.begin(700, _rooms(6, 2_400)[: chance.choice((1, 2))])
-    for _ in range(80):
+    machine.begin(300, _rooms(6, 2_400)[: chance.choice((1, 2))])
+    for _ in range(150):
         for band in Band:
-            for _ in range(4 - len(machine.pool.lines[band])):
+            while len(machine.pool.lines[band]) < 4:
                 sequences, need = sizes[chance.randrange(len(sizes) if band else 3)]
                 wish = _wish(
                     next(numbers), f"t{chance.randrange(4)}", band=band, sequences=sequences,
-                    need_tokens=need, cost=chance.choice((1, 50, 300)), wait_ms=10**9,
+                    need_tokens=need, cost=chance.choice((1, 50, 300)),
                 )  # fmt: skip
                 machine.enter_one(chance.choice(GATEWAYS), wish, 10**6)
         machine.clock.clock_ms += chance.choice((0, 100, 3_000))
@@ -127,34 +126,8 @@ def run_kept_for_the_floor(machine: QueueParity, chance: random.Random) -> None:
         if second.worker and machine.pool.order.is_due(*machine.pool.lines.values()):
             kept.add(second.ticket_id)
     machine.both_show_the_same()
-    assert kept
-    machine.teardown()
-
-
-def run_untold(machine: QueueParity) -> None:
-    """A pool that lost everything grants nothing until gateways told what runs; a new one does."""
-    machine.begin(0, _rooms(1, 2**40)[:1])
-    machine.enter_one(GATEWAY, _wish(1, "a"), 0)
-    machine.report(_rooms(1, 2**40)[:1], WELL_MS, 0)
-    assert set(machine.pool.places) == {"00001"}
-    machine.time_passes(5_000)
-    machine.something_rare("lost", True)
-    machine.report(_rooms(2, 2**40)[:1], WELL_MS, 5_000)
-    machine.enter_one(GATEWAY, _wish(2, "a"), 0)
-    machine.time_passes(TOLD_MS - 1)
-    machine.both_show_the_same()
-    assert not machine.pool.places
-    machine.time_passes(1)
-    machine.both_show_the_same()
-    assert set(machine.pool.places) == {"00002"}
-    machine.something_rare("lost", True)
-    machine.report(_rooms(2, 2**40)[:1], WELL_MS)
-    machine.resume([0], WORKERS[0])
-    machine.enter_one(GATEWAY, _wish(3, "a"), 0)
-    assert set(machine.pool.waiting) == {"00003"}
-    machine.time_passes(TOLD_MS)
-    machine.both_show_the_same()
-    assert not machine.pool.waiting
+    assert len(kept) > 5
+    assert kept - set(machine.pool.waiting)
     machine.teardown()
 
 

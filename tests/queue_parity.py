@@ -236,9 +236,8 @@ class QueueParity(RuleBasedStateMachine):
     @rule(
         rooms=ROOMS,
         well_ms=st.sampled_from([0, 3_000, 3_600_000, 3_600_000, 3_600_000, 3_600_000]),
-        known_ms=st.sampled_from([0, 0, 500, 5_000]),
     )
-    def report(self, rooms: list[dict[str, Any]], well_ms: int, known_ms: int = 0) -> None:
+    def report(self, rooms: list[dict[str, Any]], well_ms: int) -> None:
         now_ms = self.clock.now()
         reported = [WorkerRoom(**room, well_until_ms=0) for room in rooms]
         expected = [copy(room) for room in reported]
@@ -246,12 +245,8 @@ class QueueParity(RuleBasedStateMachine):
             room.well_until_ms = now_ms + well_ms
             room.sequences_max = min(room.sequences_max, 2**53 - 1)
             room.tokens_max = min(room.tokens_max, 2**53 - 1)
-        self.pool.report_all(expected, known_ms=known_ms, now_ms=now_ms)
-        self.both(
-            GATEWAYS[0],
-            lambda q: q.report(self.name, reported, well_ms=well_ms, known_ms=known_ms),
-            None,
-        )
+        self.pool.report_all(expected, now_ms=now_ms)
+        self.both(GATEWAYS[0], lambda q: q.report(self.name, reported, well_ms=well_ms), None)
 
     @rule(ms=st.sampled_from([0, 1, 100, 500, 1_000, 1_100, 5_000, 30_000]))
     def time_passes(self, ms: int) -> None:

@@ -111,11 +111,9 @@ class RedisPoolQueue:
                 arguments += [records.name(run.worker), int(run.began), *wish]
             await self._run("resume", pool, arguments)
 
-    async def report(
-        self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int, known_ms: int = 0
-    ) -> None:
+    async def report(self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int) -> None:
         """Ceilings of workers that are well now, and for so long."""
-        arguments: list[records.Argument] = [well_ms, known_ms]
+        arguments: list[records.Argument] = [well_ms]
         for room in rooms:
             arguments += records.room_arguments(room)
         await self._run("report", pool, arguments)

@@ -40,9 +40,8 @@ _MORE = {
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
 _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
 """Of interactive, then of batch."""
-_POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS", "BORN", "UNTOLD_UNTIL")
-"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are; the last two
-are of the pool."""
+_POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS")
+"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (
@@ -96,7 +95,6 @@ CONSTANTS = {
     "REAPED_AT_ONCE": pool_state.REAPED_AT_ONCE,
     "TOO_LONG_BY": pool.TOO_LONG_BY,
     "TAKE_UP_MS": pool_state.TAKE_UP_MS,
-    "TOLD_MS": pool_state.TOLD_MS,
     "TAKEN_BACK_FOR": order.TAKEN_BACK_FOR,
     "TAKEN_BACK_MAX": tickets.TAKEN_BACK_MAX,
     "TAKEN_BACK_WAIT_MS": tickets.TAKEN_BACK_WAIT_MS,

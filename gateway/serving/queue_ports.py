@@ -95,13 +95,9 @@ class PoolQueue(Protocol):
 
     async def resume(self, pool: str, runs: Sequence[Run]) -> None: ...
 
-    async def report(
-        self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int, known_ms: int = 0
-    ) -> None:
+    async def report(self, pool: str, rooms: Sequence[WorkerRoom], *, well_ms: int) -> None:
         """Ceilings of workers that are well now, and for so long (their `well_until_ms`, `running`
-        and `tokens` are not looked at). `known_ms`: for how long this gateway has known the pool.
-        One that is younger has lost everything, and grants nothing until gateways told what runs.
-        """
+        and `tokens` are not looked at)."""
 
     async def tick(self, pool: str) -> None: ...
 

@@ -16,7 +16,6 @@ from queue_crowd import (
     run_parked,
     run_promoted,
     run_told_to_look,
-    run_untold,
 )
 from queue_parity import QueueParity, parity_with, run_parity
 from queue_specified import OneServersEar
@@ -66,16 +65,7 @@ def test_lua_looks_at_as_many_as_the_specification(machine: type[QueueParity]) -
 
 
 @pytest.mark.parametrize(
-    "run",
-    [
-        run_not_lifted,
-        run_lapsed,
-        run_promoted,
-        run_no_worker,
-        run_parked,
-        run_told_to_look,
-        run_untold,
-    ],
+    "run", [run_not_lifted, run_lapsed, run_promoted, run_no_worker, run_parked, run_told_to_look]
 )
 def test_lua_has_the_rules_that_show_seldom(
     machine: type[QueueParity], run: Callable[[QueueParity], None]

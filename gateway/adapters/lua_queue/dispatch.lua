@@ -1,8 +1,5 @@
--- `asking` is told by the reply. False where not all could be granted at once, or nothing yet.
+-- `asking` is told by the reply. False where not all could be granted at once.
 local function dispatch(asking)
-  if now < pool[P_UNTOLD_UNTIL] then
-    return false
-  end
   if is_any_open() and not grant_all(asking) then
     return false
   end

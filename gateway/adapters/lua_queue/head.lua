@@ -88,13 +88,9 @@ pool[P_BYPASS_ID + OF_BAND_P], pool[P_BYPASS_WORKER + OF_BAND_P] = names[3], nam
 -- What came with a later release stands behind the workers: a gateway of the one before drops it.
 pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
   pool[P_BYPASS_REST + OF_BAND_P], pool[P_BYPASS_RESTS + OF_BAND_P] = 0, 0, 0, 0
-pool[P_BORN], pool[P_UNTOLD_UNTIL] = kept[1] and 0 or now, 0
 if kept[1] and #kept[1] >= behind + 31 then
   pool[P_BYPASS_REST], pool[P_BYPASS_RESTS], pool[P_BYPASS_REST + OF_BAND_P],
     pool[P_BYPASS_RESTS + OF_BAND_P] = sunpack('<dddd', kept[1], behind)
-end
-if kept[1] and #kept[1] >= behind + 47 then
-  pool[P_BORN], pool[P_UNTOLD_UNTIL] = sunpack('<dd', kept[1], behind + 32)
 end
 local unfinished = 0
 
@@ -134,8 +130,8 @@ local function done(reply)
     parts[at + 1] = spack(ROOM_FORMAT, unpack(room, 2, ROOM_FIELDS))
   end
   local b = OF_BAND_P
-  parts[#parts + 1] = spack('<dddddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
-    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], pool[P_BORN], pool[P_UNTOLD_UNTIL])
+  parts[#parts + 1] = spack('<dddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
+    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b])
   call('HSET', TICKETS, AT, table.concat(parts))
   if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
     or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then

@@ -32,8 +32,3 @@ local function kept_from(id, as_batch)
   end
   return kept, kept_too
 end
-
--- Some gateway knew it before it was born: others may have what they did not tell yet.
-local function lost_everything()
-  pool[P_UNTOLD_UNTIL] = pool[P_BORN] + TOLD_MS
-end

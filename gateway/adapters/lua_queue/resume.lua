@@ -8,7 +8,6 @@ for at = 4, #ARGV, 15 do
     known = nil
   end
   if not known then
-    lost_everything()
     local ticket = wished(at + 2)
     local name, band = ticket[K_TENANT], order_band(ticket)
     activate(name, band)

@@ -178,7 +178,6 @@ class Pool(PoolState):
         if ticket.id in self.waiting:
             self._withdraw(ticket.id)
         if ticket.id not in self.places:
-            self._lost_everything()
             state = PlaceState.BEGAN if began else PlaceState.HELD
             self.places[ticket.id] = Place(ticket, worker, state, now_ms, now_ms + self.ttl_ms)
             self.lines[ticket.order_band].resume(ticket)
@@ -205,11 +204,9 @@ class Pool(PoolState):
         """What a worker may hold now, and until when it is taken for well."""
         self.report_all([room], now_ms=now_ms)
 
-    def report_all(self, rooms: Sequence[WorkerRoom], *, known_ms: int = 0, now_ms: int) -> None:
-        """The same of several, in one step, from a gateway that has known the pool for so long."""
+    def report_all(self, rooms: Sequence[WorkerRoom], *, now_ms: int) -> None:
+        """The same of several, in one step."""
         self._reap(now_ms)
-        if known_ms > now_ms - (self.born_ms or 0):
-            self._lost_everything()
         for name, room in list(self.rooms.items()):
             if not room.running and room.well_until_ms + FORGOTTEN_MS <= now_ms:
                 del self.rooms[name]

@@ -14,9 +14,6 @@ from gateway.domain.queue.prediction import Speed
 from gateway.domain.queue.tickets import Band, Message, Place, PlaceState, Queued, Ticket
 
 TAKE_UP_MS = 1_000
-TOLD_MS = 3_000
-"""Within so long all gateways have told a pool that lost everything what runs: each renews that at
-least every 2 s, and hears then that it is unknown."""
 FLOOR_PERMILLE = 50
 GRANTED_AT_ONCE = 64
 """A step grants no more; who comes next goes on."""
@@ -52,10 +49,6 @@ class PoolState:
     messages: list[Message] = field(default_factory=list)
     now_ms: int = 0
     """Of the step that is made, or was made last."""
-    born_ms: int | None = None
-    """Of its first step."""
-    untold_until_ms: int = 0
-    """It was there before, and lost everything: until then it grants nothing."""
     is_unfinished: bool = False
     """The last step left some of its work to the next: whoever made it calls `tick`."""
 
@@ -97,8 +90,6 @@ class PoolState:
         """What nobody renewed, and who has waited until the deadline. What ran is charged as it was
         expected; what was never taken up, or was asked back, is not."""
         self.now_ms = now_ms
-        if self.born_ms is None:
-            self.born_ms = now_ms
         due = [(place.lapses_ms, name) for name, place in self.places.items()]
         due += [(waits.due_ms, name) for name, waits in self.waiting.items()]
         lapsed = sorted(each for each in due if each[0] <= now_ms)
@@ -111,15 +102,9 @@ class PoolState:
                 self._free(place, place.ticket.cost if ran else 0)
         self.is_unfinished = len(lapsed) > REAPED_AT_ONCE
 
-    def _lost_everything(self) -> None:
-        """Some gateway knew it before it was born: others may have what they did not tell yet."""
-        self.untold_until_ms = (self.born_ms or 0) + TOLD_MS
-
     def _dispatch(self, now_ms: int, *, asking: str = "") -> bool:
         """Grant whoever has room, in order. `asking` is told by the reply and has its place taken
-        up at once. False where not all could be granted at once, or nothing yet."""
-        if now_ms < self.untold_until_ms:
-            return False
+        up at once. False where not all could be granted at once."""
         interactive, batch = self.lines[Band.INTERACTIVE], self.lines[Band.BATCH]
         granted = 0
         while (chosen := self.order.choose(interactive, batch, self.rooms, now_ms)) is not None:

@@ -47,8 +47,6 @@ class Reporter:
         self._told: dict[str, dict[str, Ceiling]] = {}
         """By pool and worker, what the store was told last."""
         self._told_us: dict[str, int] = {}
-        self._known_us: dict[str, int] = {}
-        """Since when the store has known each pool, or longer."""
         self._telling_again: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
 
@@ -130,12 +128,7 @@ class Reporter:
 
     async def _tell(self, pool: str, workers: dict[str, Ceiling], *, well_ms: int) -> None:
         rooms = _rooms(workers.items())
-        known_us = self._known_us.get(pool)
-        known_ms = 0 if known_us is None else (self._clock.monotonic_us() - known_us) // 1000
-        await self._watch.ask(
-            lambda: self._queue.report(pool, rooms, well_ms=well_ms, known_ms=known_ms)
-        )
-        self._known_us.setdefault(pool, self._clock.monotonic_us())
+        await self._watch.ask(lambda: self._queue.report(pool, rooms, well_ms=well_ms))
 
 
 def _rooms(workers: Iterable[tuple[str, Ceiling]]) -> Sequence[WorkerRoom]:

@@ -5,7 +5,7 @@ from queue_examples import TTL_MS, batch, enter, granted, pool, ticket, worker
 
 from gateway.domain.queue.fairness import UNITS
 from gateway.domain.queue.pool import Pool
-from gateway.domain.queue.pool_state import TAKE_UP_MS, TOLD_MS
+from gateway.domain.queue.pool_state import TAKE_UP_MS
 from gateway.domain.queue.tickets import (
     TAKEN_BACK_WAIT_MS,
     Band,
@@ -287,49 +287,3 @@ def test_a_place_that_moves_takes_its_room_along() -> None:
     queue.move("b", "w2", now_ms=1)
     assert [queue.rooms[w].asked_back for w in ("w1", "w2")] == [0, 1]
     assert set(queue.places) == {"b", "i"}
-
-
-def forgotten() -> Pool:
-    """At its birth a gateway tells it of a worker, and that it knew this pool for a minute."""
-    queue = Pool(TTL_MS)
-    queue.report_all([worker(sequences=2)], known_ms=60_000, now_ms=1_000)
-    return queue
-
-
-def test_a_pool_that_lost_everything_grants_nothing_until_it_was_told_what_runs() -> None:
-    """Nor refuses it anybody meanwhile who does not wait for long; then all goes on."""
-    queue = forgotten()
-    assert isinstance(queue.enter(ticket("1"), max_queued=0, now_ms=1_000), Queued)
-    queue.resume(ticket("runs"), "w", began=True, now_ms=1_500)
-    enter(queue, ticket("2", "b"), now_ms=1_500)
-    queue.report_all([worker(sequences=2)], known_ms=61_000, now_ms=2_000)
-    queue.tick(now_ms=999 + TOLD_MS)
-    assert set(queue.places) == {"runs"}
-    assert not queue.is_unfinished
-    queue.tick(now_ms=1_000 + TOLD_MS)
-    assert set(queue.places) == {"runs", "1"}
-
-
-def test_what_runs_and_is_not_known_says_that_a_young_pool_lost_everything() -> None:
-    """Also where a gateway that has just begun came first; one that is old lost a place only."""
-    queue = Pool(TTL_MS)
-    queue.report(worker(sequences=2), now_ms=0)
-    queue.resume(ticket("runs"), "w", began=True, now_ms=100)
-    enter(queue, ticket("1"), now_ms=200)
-    assert set(queue.places) == {"runs"}
-    queue.tick(now_ms=TOLD_MS)
-    assert set(queue.places) == {"runs", "1"}
-    queue.resume(ticket("lapsed"), "v", began=True, now_ms=TOLD_MS)
-    queue.leave("1", actual_cost=1, now_ms=TOLD_MS)
-    enter(queue, ticket("2"), now_ms=TOLD_MS)
-    assert "2" in queue.places
-
-
-def test_the_first_request_of_a_new_pool_does_not_wait() -> None:
-    """Nobody knew it before, whoever comes second."""
-    queue = Pool(TTL_MS)
-    queue.report_all([worker(sequences=2)], known_ms=0, now_ms=1_000)
-    enter(queue, ticket("1"), now_ms=1_001)
-    queue.report_all([worker(sequences=2)], known_ms=900, now_ms=2_000)
-    enter(queue, ticket("2"), now_ms=2_000)
-    assert set(queue.places) == {"1", "2"}

@@ -10,7 +10,6 @@ from tenant_examples import a_worker
 from virtual_time import virtually
 from waiting_rooms import WaitingRoom, asked, settle
 
-from gateway.domain.queue.pool_state import TOLD_MS
 from gateway.domain.tenant import RequestClass
 from gateway.domain.worker import WorkerView
 from gateway.serving.queue.reporting import Reporter
@@ -132,18 +131,6 @@ async def test_what_the_store_forgot_is_told_again_at_once_and_for_all_who_ask_o
         assert world.well() == {"v", "w"}
         await world.reporter.tell_again("another")
         assert world.reports == reports + 1
-
-
-@virtually
-async def test_it_says_for_how_long_it_has_known_the_pool() -> None:
-    """So one that is younger has lost everything."""
-    async with World().open() as world:
-        await asyncio.sleep(5)
-        assert world.store.pools["m"].untold_until_ms == 0
-        world.store.lose_everything()
-        await asyncio.sleep(1.1)
-        pool = world.store.pools["m"]
-        assert pool.untold_until_ms == (pool.born_ms or 0) + TOLD_MS
 
 
 @virtually
