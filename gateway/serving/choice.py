@@ -37,6 +37,8 @@ class Choice:
     usage: Usage | None = None
     usage_is_final: bool = False
     """The output was said after all of it had come."""
+    usage_is_closed: bool = False
+    """The engine summed up behind its last choice, where it says what it had cached."""
     deltas: int = 0
     deltas_when_said: int = 0
     """How many of them had come when the output was last said."""
@@ -89,6 +91,18 @@ class Choice:
         return UsageSource.ENGINE_FINAL if self.usage_is_final else UsageSource.ENGINE_PROGRESS
 
     @property
+    def cached_is_unknown(self) -> bool:
+        """Whether an engine of ours said all but what it had cached: the account that says so did
+        not come."""
+        return (
+            self.usage_is_final
+            and self.usage is not None
+            and self.usage.cached_tokens is None
+            and not self.usage_is_closed
+            and not isinstance(self.worker, HostedTarget)
+        )
+
+    @property
     def _said(self) -> int | None:
         return None if self.usage is None else self.usage.output_tokens
 
@@ -110,6 +124,7 @@ class Choice:
 
     def _note_usage(self, event: Event, said: Usage) -> None:
         self.usage = said if self.usage is None else self.usage.merged(said)
+        self.usage_is_closed = self.usage_is_closed or not event.has_choice
         if said.output_tokens is not None:
             self.usage_is_final = not event.has_choice or self.finish_reason is not None
             self.deltas_when_said = self.deltas
@@ -120,12 +135,14 @@ class Choice:
         self.attempts += 1
         self.attempt_started_ms = now_ms
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
+        self.usage_is_closed = False
         self.provider_request_id, self.cut_short = None, False
 
     def begin_anew(self) -> None:
         """Its request gave its place back: what was seen of it counts no more. Attempts do."""
         self.worker = None
         self.usage, self.usage_is_final, self.finish_reason = None, False, None
+        self.usage_is_closed = False
         self.deltas = self.deltas_when_said = self.gap_us_max = 0
         self.first_token_us = self.last_token_us = None
         self.provider_request_id, self.cut_short = None, False

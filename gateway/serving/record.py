@@ -62,6 +62,8 @@ def count(
             flags.add("prompt_unknown" if counted is None else "prompt_counted")
     if any(choice.cut_short for choice in choices):
         flags.add("cut_short")
+    if any(choice.cached_is_unknown for choice in choices):
+        flags.add("cached_unknown")
     if any(choice.ended_oddly for choice in choices):
         flags.add("finish_unknown")
     if reasoning > output:

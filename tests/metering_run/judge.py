@@ -210,7 +210,8 @@ def _exact(accounts: Accounts, row: Row, verdict: Verdict) -> None:
         verdict.find("tokens", row.request_id, what)
     elif row.outcome != "refused" and row.sequences == 1 and not _same_cached(entries, row):
         # Cached tokens are in the closing usage alone; where that did not come, none are known.
-        if row.cached == 0 and any(_disturbed(accounts, each) for each in tries):
+        is_said = "cached_unknown" in row.flags
+        if row.cached == 0 and is_said and any(_disturbed(accounts, each) for each in tries):
             verdict.explain("cached_not_told", 0)
         else:
             told = [each.cached for each in entries]

@@ -215,7 +215,10 @@ def test_cached_tokens_are_exact_too() -> None:
     untold = ended(cached, a_row(cached=0))
     assert rules(untold) == ["tokens"]
     fault = Disturbance("fault", WORKER, 10_500, 10_600)
-    assert said(replace(untold, disturbances=[fault])) == {"cached_not_told": (1, 0)}
+    assert rules(replace(untold, disturbances=[fault])) == ["tokens"]
+    says_so = replace(a_row(cached=0), flags=("cached_unknown",))
+    untold = replace(ended(cached, says_so), disturbances=[fault])
+    assert said(untold) == {"cached_not_told": (1, 0)}
 
 
 def test_a_prompt_counts_once_for_its_choices_and_each_prompt_once() -> None:

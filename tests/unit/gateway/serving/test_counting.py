@@ -131,3 +131,17 @@ def test_a_provider_is_paid_by_a_final_count_alone() -> None:
         choice.end_attempt(Outcome.COMPLETED, 0, 1)
         (attempt,) = choice.ended_attempts
         assert (attempt.provider_cost_pico is not None) is known
+
+
+@FORMS
+async def test_cached_tokens_that_were_never_told_are_flagged(stream: bool) -> None:
+    """What was cached is in the account behind the last choice alone. Where that does not come the
+    whole prompt is charged, and the row says so; where it comes and says nothing, all is known."""
+    told_beside = [events.content("ab"), events.finish(usage=events.counts(5, 2))]
+    closed = [*told_beside, events.usage(5, 2)]
+    for script, flags in ((told_beside, ("cached_unknown",)), (closed, ())):
+        gateway = MemoryGateway(script)
+        await gateway.post(stream=stream)
+        record = gateway.assert_one_of_each(Outcome.COMPLETED)
+        assert (record.prompt_tokens, record.cached_prompt_tokens) == (5, 0)
+        assert (record.usage_source, record.usage_flags) == (UsageSource.ENGINE_FINAL, flags)
