@@ -143,7 +143,11 @@ class _Adoption:
         lost = journal.recovered.lost
         await self._leases.release_lost([lost_lease(entry) for entry in lost])
         presence = Presence(
-            self._gateways, journal.gateway_id, shipper, owed=lambda: self._leases.owed
+            self._gateways,
+            journal.gateway_id,
+            shipper,
+            owed=lambda: self._leases.owed,
+            postgres=self._postgres,
         )
         shipper.start()
         self._closing.push_async_callback(shipper.stop)

@@ -58,6 +58,7 @@ def open_metering(gateway: "Gateway") -> None:
         gateway.shipper,
         owed=lambda: gateway.leases.owed,
         heartbeat=gateway.copied.heartbeat,
+        postgres=gateway.postgres,
     )
     gateway.reaper = Reaper(
         gateway.gateways,

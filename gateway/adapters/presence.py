@@ -21,8 +21,12 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol, cast
 
+import asyncpg
 from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from billing.postgres.journals_behind import close_if_shipped
 from gateway.adapters.second_copy_records import Copies
 from gateway.adapters.shipper import Mark
 from gateway.domain.presence import (
@@ -42,6 +46,8 @@ _SLOT = "gateways"
 PERIOD_S = 0.25
 REACH_MS = 200
 CALL_TIMEOUT_S = 0.25
+CLOSE_TIMEOUT_S = 2.0
+_AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 _TELL = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
 _READ = (files("gateway.adapters") / "lua" / "presence_read.lua").read_text()
 _READ_JOURNALS = "return redis.call('HGETALL', KEYS[1])"
@@ -161,7 +167,8 @@ class Presence:
     """Enters this gateway in the list, four times a second.
 
     `owed` names the requests that are recorded and whose settlement the store has not taken,
-    `heartbeat` says how far the journal is.
+    `heartbeat` says how far the journal is. `postgres` remembers who was seen, where it is told
+    that this gateway has left.
     """
 
     def __init__(
@@ -172,12 +179,14 @@ class Presence:
         *,
         owed: Callable[[], frozenset[str]] = frozenset,
         heartbeat: Callable[[], Heartbeat | None] = lambda: None,
+        postgres: AsyncEngine | None = None,
     ) -> None:
         self._gateways = gateways
         self._gateway_id = gateway_id
         self._shipper = shipper
         self._owed = owed
         self._heartbeat = heartbeat
+        self._postgres = postgres
         self._through_ms = 0
         self._aim: _Aim | None = None
         self._failing = False
@@ -212,9 +221,17 @@ class Presence:
         return await self._gateways.tell(self._gateway_id, self._through_ms, self._heartbeat())
 
     async def leave(self) -> None:
-        """This gateway ends and has shipped all: nobody need wait for it. Raises
-        LedgerUnavailable."""
+        """This gateway ends and has shipped all: nobody need wait for it, nor miss anything of its.
+        Raises LedgerUnavailable; where Postgres is away, a reaper closes it later."""
+        # The list first: who reads it after that does not write down that this gateway was seen.
         await self._gateways.forget(self._gateway_id)
+        if self._postgres is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S), self._postgres.begin() as connection:
+                await close_if_shipped(connection, self._gateway_id)
+        except _AWAY as error:
+            logger.warning("presence: not closed (%s)", type(error).__name__)
 
 
 class _Aim(NamedTuple):

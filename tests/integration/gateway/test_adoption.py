@@ -14,6 +14,7 @@ from tenant_examples import a_key, a_tenant
 from usage_examples import a_record, an_admission
 from weir_command import Weir
 
+from billing.postgres.gateways_seen import Seen, note_seen
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.journal import Journal
 from gateway.adapters.ledger import RedisLedger
@@ -103,6 +104,9 @@ async def test_all_that_a_dead_gateway_owes_is_made_good_once(
     running, ended = await system.admit(journal), await system.admit(journal)
     await journal.ended(a_record(ended))
     await system.gateways.tell(journal.gateway_id, 0)
+    seen = Seen(journal.gateway_id, journal.boot, 3, 0, 1, 1_000)
+    async with system.engine.begin() as db:
+        await note_seen(db, [seen])
     assert await system.held() == (2, 224)
     copies = copies_key(journal.gateway_id)
     for name in (running.request_id.hex, ended.request_id.hex):
@@ -127,6 +131,7 @@ async def test_all_that_a_dead_gateway_owes_is_made_good_once(
     # The one that ran is charged as reserved, the other as it was.
     assert await system.held() == (0, 112 + 32)
     assert await system.gateways.waited_for(await system.gateways.ask()) == ()
+    assert await query(system.engine, "SELECT closed_at <= now() FROM gateway_seen") == [(True,)]
     again = await system.ok("journal", "ship", str(tmp_path))
     assert (again["shipped"], again["gateway_lost"], again["whole"]) == (0, 0, True)
     assert await outcomes(system.engine) == expected

@@ -9,7 +9,10 @@ from postgres_proxy import postgres_proxy
 from shipping import serve
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
+from usage_examples import a_record, an_admission
 
+from billing.postgres.gateways_seen import Seen, note_seen
+from billing.postgres.journals_behind import close_if_shipped
 from billing.postgres.usage_records import GroupBy, UsageFilter
 from gateway.adapters import completeness
 from gateway.adapters.completeness import Found, UsageCompleteness
@@ -120,12 +123,14 @@ async def test_postgres_is_away(gateways: Gateways, free_port: int) -> None:
 @pytest.mark.parametrize(
     ("seen", "mark", "is_missing"),
     [
-        ("1, 9, 0", "1, 9", False),
-        ("1, 9, 0", "1, 8", True),
-        ("1, 9, 1", "1, 9", True),
-        ("2, 1, 0", "1, 9", True),
+        ("1, 9, 0", "1, 9, 5, 4", False),
+        ("1, 9, 0", "1, 8, 4, 4", True),
+        ("1, 9, 1", "1, 9, 5, 4", True),
+        ("1, 9, 1", "1, 10, 5, 5", False),
+        ("1, 8, 0", "1, 9, 5, 4", True),
+        ("2, 1, 0", "1, 9, 5, 4", True),
     ],
-    ids=["shipped", "unshipped", "open", "another boot"],
+    ids=["sent directly", "unshipped", "open", "ended since", "admitted since", "another boot"],
 )
 async def test_what_only_postgres_remembers(
     gateways: Gateways, postgres: AsyncEngine, seen: str, mark: str, is_missing: bool
@@ -144,13 +149,40 @@ async def test_what_only_postgres_remembers(
         postgres,
         "INSERT INTO journal_watermark"
         " (gateway_id, boot, seq, admitted_count, ended_count, missing_count)"
-        f" VALUES ('lost', {mark}, 0, {mark.split(', ')[1]}, 0)",
+        f" VALUES ('lost', {mark}, 0)",
     )
     found = await look(gateways, postgres)
     assert found.completeness.behind == (("lost",) if is_missing else ())
     assert found.covers(None) is not is_missing
     await done(postgres, "UPDATE gateway_seen SET closed_at = now()")
     assert (await look(gateways, postgres)).covers(None)
+
+
+async def test_what_was_open_is_ended_by_a_later_boot(
+    gateways: Gateways, postgres: AsyncEngine
+) -> None:
+    """A journal that somebody took over and shipped, and which its gateway's last words call open:
+    nothing is missing of it, and nothing is expected once that is told."""
+    await gateways.tell("a", await gateways.ask(), SHIPPED)
+    await done(
+        postgres,
+        "INSERT INTO gateway_seen (gateway_id, boot, durable_seq, open_count, shipped_seq, seen_at)"
+        " VALUES ('lost', 1, 9, 3, 9, now()), ('worse', 1, 9, 3, 9, now())",
+    )
+    await done(
+        postgres,
+        "INSERT INTO journal_watermark"
+        " (gateway_id, boot, seq, admitted_count, ended_count, missing_count) VALUES"
+        " ('lost', 1, 9, 6, 3, 0), ('lost', 2, 3, 0, 2, 1), ('worse', 1, 9, 6, 3, 0)",
+    )
+    assert (await look(gateways, postgres)).completeness.behind == ("worse",)
+    async with postgres.begin() as db:
+        assert await close_if_shipped(db, "lost")
+        assert not await close_if_shipped(db, "worse")
+        closed = await db.execute(
+            text("SELECT gateway_id FROM gateway_seen WHERE closed_at > '-infinity'")
+        )
+    assert closed.scalars().all() == ["lost"]
 
 
 async def test_a_dead_letter_is_missing_everywhere(
@@ -197,6 +229,36 @@ async def test_late_is_who_stays_behind(
     await gateways.tell("a", await gateways.ask())
     await usage.look()
     assert not usage.is_late
+
+
+async def test_who_left_under_load_is_missed_by_nobody(
+    gateways: Gateways, postgres: AsyncEngine, tmp_path: Path
+) -> None:
+    """A gateway was written down with requests that ran, ended them, shipped all and left: complete
+    at once, as after a minute; written down again from an older look at the list, still."""
+    await gateways.tell("a", await gateways.ask(), SHIPPED)
+    journal = await Journal.open(tmp_path)
+    admission = an_admission()
+    await journal.admitted(admission)
+    running = Seen(journal.gateway_id, journal.boot, journal.durable.seq, 0, 1, 1_000)
+    async with postgres.begin() as db:
+        await note_seen(db, [running])
+    assert not (await look(gateways, postgres)).covers(None)
+    await journal.ended(a_record(admission))
+    shipper = Shipper(postgres, journal)
+    shipper.start()
+    assert await shipper.drain(10_000)
+    await shipper.stop()
+    presence = Presence(gateways, journal.gateway_id, shipper, postgres=postgres)
+    await presence.publish()
+    await presence.leave()
+    assert (await look(gateways, postgres)).covers(None)
+    async with postgres.begin() as db:
+        assert await db.scalar(text("SELECT closed_at <= now() FROM gateway_seen"))
+        await note_seen(db, [running._replace(seen_at_ms=2_000)])
+        assert not await db.scalar(text("SELECT closed_at <= now() FROM gateway_seen"))
+    assert (await look(gateways, postgres)).covers(None)
+    await journal.close()
 
 
 async def test_m23_a_writer_that_fails_is_no_zero(
