@@ -82,6 +82,7 @@ usage_rollup_dirty = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("bucket", _INSTANT, nullable=False),
     Column("tenant_id", Text, nullable=False),
+    Index("usage_rollup_dirty_quarter_idx", "bucket", "tenant_id"),
 )
 """Quarters of tenants whose roll-ups may be out of date; written with the record, by a trigger."""
 

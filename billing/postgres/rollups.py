@@ -36,7 +36,8 @@ _RAW = (
 _TAKE_MARKS = """
 WITH oldest AS (
     SELECT DISTINCT bucket, tenant_id FROM (
-        SELECT bucket, tenant_id FROM usage_rollup_dirty ORDER BY id LIMIT :marks
+        SELECT bucket, tenant_id FROM usage_rollup_dirty
+        WHERE id <= coalesce(CAST(:up_to AS bigint), id) ORDER BY id LIMIT :marks
     ) AS first LIMIT :quarters
 )
 DELETE FROM usage_rollup_dirty AS mark USING oldest
@@ -73,9 +74,17 @@ _DIFFERENCES = text(
 )
 
 
-async def roll_up(connection: AsyncConnection) -> int | None:
+async def newest_mark(connection: AsyncConnection) -> int | None:
+    """The highest number of a mark that is seen now, None where there is none."""
+    newest: int | None = await connection.scalar(text("SELECT max(id) FROM usage_rollup_dirty"))
+    return newest
+
+
+async def roll_up(connection: AsyncConnection, *, up_to: int | None = None) -> int | None:
     """Make some quarters anew that are marked, the oldest marks first, within the caller's
-    transaction; returns how many, None where somebody else does it now.
+    transaction; returns how many, None where somebody else does it now. With `up_to` marks of
+    higher numbers cause none, so that whoever repeats it comes to an end whatever is written
+    meanwhile; those of a quarter that is made are taken with it.
 
     The marks are taken before the records are read, each in a statement of its own: a record that
     is written meanwhile leaves a mark that stays.
@@ -85,7 +94,8 @@ async def roll_up(connection: AsyncConnection) -> int | None:
     ):
         return None
     taken = await connection.execute(
-        text(_TAKE_MARKS), {"marks": _MARKS_READ, "quarters": QUARTERS_AT_ONCE}
+        text(_TAKE_MARKS),
+        {"marks": _MARKS_READ, "quarters": QUARTERS_AT_ONCE, "up_to": up_to},
     )
     quarters = sorted({(row.bucket, row.tenant_id) for row in taken})
     for bucket, tenant in quarters:

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.reconciliation.findings import count_findings
 from billing.postgres.reconcile_runs import Kind, claim, is_due, keep_run, latest_findings
-from billing.postgres.rollups import roll_up
+from billing.postgres.rollups import newest_mark, roll_up
 from gateway.adapters.reconciler import Period, Reconciler, Scope
 from gateway.adapters.reconciler_journals import JournalFiles
 
@@ -67,11 +67,13 @@ class Reconciling:
         )
 
     async def roll_up(self) -> None:
-        """Make roll-ups anew until none is out of date, or another gateway does. Raises one of
-        AWAY."""
-        while True:
+        """Make anew what is out of date now, each quarter once, or leave it to another gateway
+        that does. What is marked meanwhile waits for the next time. Raises one of AWAY."""
+        async with self._engine.connect() as db:
+            newest = await newest_mark(db)
+        while newest is not None:
             async with self._engine.begin() as db:
-                made = await roll_up(db)
+                made = await roll_up(db, up_to=newest)
             if not made:
                 return
 

@@ -60,6 +60,10 @@ CREATE TABLE usage_rollup_dirty (
     CONSTRAINT usage_rollup_dirty_pkey PRIMARY KEY (id)
 )
 """
+# A quarter that is written to for long has many marks, which are taken at once.
+DIRTY_INDEX = """
+CREATE INDEX usage_rollup_dirty_quarter_idx ON usage_rollup_dirty (bucket, tenant_id)
+"""
 
 RUN = """
 CREATE TABLE reconcile_run (
@@ -107,7 +111,21 @@ BEGIN
     RETURN NULL;
 END $$
 """
-WHEN = (("insert", "NEW"), ("update", "NEW"), ("delete", "OLD"))
+# A row that is changed by hand may leave its tenant for another: both are marked.
+MARK_MOVED = """
+CREATE FUNCTION usage_rollup_mark_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO usage_rollup_dirty (bucket, tenant_id)
+    SELECT usage_bucket(admitted_at), tenant_id FROM changed
+    UNION SELECT usage_bucket(admitted_at), tenant_id FROM before;
+    RETURN NULL;
+END $$
+"""
+WHEN = (
+    ("insert", "NEW TABLE AS changed", "usage_rollup_mark"),
+    ("update", "OLD TABLE AS before NEW TABLE AS changed", "usage_rollup_mark_moved"),
+    ("delete", "OLD TABLE AS changed", "usage_rollup_mark"),
+)
 
 # The trigger's lock is held until the transaction ends: nothing is written between it and this.
 MARK_ALL = """
@@ -120,14 +138,13 @@ def upgrade() -> None:
     """Add them, and mark the quarters of all records that there are: gateways make their roll-ups.
     Shipments wait while it reads them, from an index."""
     op.execute(LOCK_TIMEOUT)
-    tables = (BUCKET, ROLLUP, ROLLUP_KEY, DIRTY, RUN, RUN_INDEX, FINDING)
-    for statement in (*tables, WITHOUT_PLACE, MARK):
+    tables = (BUCKET, ROLLUP, ROLLUP_KEY, DIRTY, DIRTY_INDEX, RUN, RUN_INDEX, FINDING)
+    for statement in (*tables, WITHOUT_PLACE, MARK, MARK_MOVED):
         op.execute(statement)
-    for event, rows in WHEN:
+    for event, rows, function in WHEN:
         op.execute(
             f"CREATE TRIGGER usage_rollup_mark_{event} AFTER {event.upper()} ON usage_record"
-            f" REFERENCING {rows} TABLE AS changed"
-            " FOR EACH STATEMENT EXECUTE FUNCTION usage_rollup_mark()"
+            f" REFERENCING {rows} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
         )
     op.execute(MARK_ALL)
 
@@ -135,9 +152,10 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them. Roll-ups can be made again from the records, findings cannot."""
     op.execute(LOCK_TIMEOUT)
-    for event, _ in WHEN:
+    for event, _, _ in WHEN:
         op.execute(f"DROP TRIGGER usage_rollup_mark_{event} ON usage_record")
     op.execute("DROP FUNCTION usage_rollup_mark()")
+    op.execute("DROP FUNCTION usage_rollup_mark_moved()")
     op.execute("DROP INDEX usage_record_without_place_idx")
     op.execute("DROP TABLE reconcile_finding, reconcile_run, usage_rollup_dirty, usage_rollup")
     op.execute("DROP FUNCTION usage_bucket(timestamptz)")

@@ -4,6 +4,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from billing.postgres.rollups import roll_up
+from gateway.adapters import reconciling
 from gateway.adapters.reconciler import Period, Reconciler, Scope
 from gateway.adapters.reconciler_journals import JournalFiles
 from gateway.adapters.reconciling import Reconciling
@@ -82,6 +87,27 @@ async def test_roll_ups_are_made_until_none_is_marked(books: Any) -> None:
     await gateway(books).roll_up()
     assert await books.query("SELECT count(*) FROM usage_rollup_dirty") == [(0,)]
     assert await books.query("SELECT sum(requests) FROM usage_rollup") == [(66,)]
+
+
+async def test_making_roll_ups_ends_whatever_is_written_meanwhile(
+    books: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of the same quarter is shipped before each time that it is made anew: it is made
+    once, and the mark of what came later waits."""
+    made: list[int | None] = []
+
+    async def while_shipping(db: AsyncConnection, *, up_to: int | None = None) -> int | None:
+        if len(made) < 5:
+            made.append(await roll_up(db, up_to=up_to))
+            await books.sql("UPDATE usage_record SET queue_ms = queue_ms + 1")
+            return made[-1]
+        return None
+
+    monkeypatch.setattr(reconciling, "roll_up", while_shipping)
+    await books.sql("UPDATE usage_record SET queue_ms = queue_ms + 1")
+    await gateway(books).roll_up()
+    assert made == [1, 0]
+    assert await books.query("SELECT count(*) > 0 FROM usage_rollup_dirty") == [(True,)]
 
 
 async def test_a_quarter_that_has_not_closed_is_not_looked_at(books: Any) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from usage_examples import a_record, an_admission
 
 from billing.domain.usage_record import Outcome, UsageRecord
-from billing.postgres.rollups import load_differences, load_marks, roll_up
+from billing.postgres.rollups import load_differences, load_marks, newest_mark, roll_up
 from billing.postgres.usage_copy import copy_batch
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 from gateway.adapters.postgres import async_engine
@@ -142,6 +142,34 @@ async def test_one_at_a_time_and_nobody_waits(engine: AsyncEngine) -> None:
         await rolling.commit()
     await roll_all(engine)
     assert await rolled(engine) == [(0, "acme", True, True, 3, 60)]
+
+
+async def test_a_row_that_is_given_to_another_tenant_marks_both(engine: AsyncEngine) -> None:
+    """By hand; the time of a row cannot be changed."""
+    moved = at(0)
+    await write(engine, moved, at(1))
+    await roll_all(engine)
+    async with engine.begin() as db:
+        await db.execute(
+            text("UPDATE usage_record SET tenant_id = 'globex' WHERE request_id = :id"),
+            {"id": moved.request_id},
+        )
+    assert await roll_all(engine) == 2
+    assert await differences(engine) == []
+    assert [row[:2] for row in await rolled(engine)] == [(0, "acme"), (0, "globex")]
+
+
+async def test_marks_of_later_cause_nothing_but_go_with_their_quarter(engine: AsyncEngine) -> None:
+    """Up to a mark: a quarter whose marks are all later waits; one that is made has none left."""
+    await write(engine, at(0))
+    async with engine.begin() as db:
+        newest = await newest_mark(db)
+    await write(engine, at(1), at(QUARTER_MS))
+    async with engine.begin() as db:
+        assert await roll_up(db, up_to=newest) == 1
+        assert await roll_up(db, up_to=newest) == 0
+        assert await load_marks(db, SINCE, UNTIL) == {(NOON + timedelta(minutes=15), "acme")}
+    assert await rolled(engine) == [(0, "acme", True, True, 2, 40)]
 
 
 async def test_a_rolled_back_record_leaves_no_mark(engine: AsyncEngine) -> None:
