@@ -9,21 +9,23 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.reconciliation.attempts import Judged, Try
-from billing.domain.reconciliation.replay import Written
+from billing.domain.reconciliation.replay import Altered, Written
+from billing.postgres.reconcile_rows import find_altered
 from billing.postgres.shipments import insert_isolating
 from billing.postgres.usage_insert import JournaledRecord
 
 PAGE = 5_000
 _RECORDS = """
-SELECT request_id, tenant_id, outcome, output_tokens, usage_source, usage_flags, attempts, billable,
-    billing_policy
+SELECT request_id, tenant_id, outcome, prompt_tokens, cached_prompt_tokens, output_tokens,
+    usage_source, usage_flags, attempts, billable, billing_policy
 FROM usage_record
 WHERE admitted_at >= :since AND admitted_at < :until
     AND (admitted_at, request_id) > (uuid_v7_time(CAST(:after AS uuid)), CAST(:after AS uuid))
 ORDER BY admitted_at, request_id LIMIT :page
 """
 _ATTEMPTS = """
-SELECT request_id, choice, attempt, outcome, prompt_tokens, output_tokens FROM usage_attempt
+SELECT request_id, choice, attempt, outcome, prompt_tokens, output_tokens, cached_prompt_tokens
+FROM usage_attempt
 WHERE request_id = ANY(CAST(:ids AS uuid[]))
     AND admitted_at BETWEEN uuid_v7_time(CAST(:first AS uuid)) AND uuid_v7_time(CAST(:last AS uuid))
 """
@@ -58,23 +60,28 @@ async def read_judged(
         after = ids[-1]
 
 
-async def replay(engine: AsyncEngine, rows: Sequence[JournaledRecord]) -> list[Written]:
-    """Insert these as a shipment does, say which of them were written, and take it all back. What
-    Postgres refuses is passed over: it is a dead letter."""
+async def replay(engine: AsyncEngine, rows: Sequence[JournaledRecord]) -> list[Written | Altered]:
+    """Insert these as a shipment does, say which of them were written, and take it all back; and
+    what of their rows was not what they say before. What Postgres refuses is passed over: it is a
+    dead letter."""
     async with engine.connect() as db:
         begun = await db.begin()
         try:
+            altered = await find_altered(db, rows)
             await insert_isolating(db, rows)
             ids = [row.record.request_id for row in rows]
             written = set((await db.execute(text(_WRITTEN_NOW), {"ids": ids})).scalars())
         finally:
             await begun.rollback()
     return [
-        Written(
-            row.record.request_id,
-            row.gateway_id,
-            row.record.prompt_tokens + row.record.output_tokens,
-        )
-        for row in rows
-        if row.record.request_id in written
+        *(
+            Written(
+                row.record.request_id,
+                row.gateway_id,
+                row.record.prompt_tokens + row.record.output_tokens,
+            )
+            for row in rows
+            if row.record.request_id in written
+        ),
+        *altered,
     ]

@@ -14,7 +14,7 @@ from billing.domain.reconciliation.attempts import check_attempts
 from billing.domain.reconciliation.findings import Check, Verdict, added_up, skipped
 from billing.domain.reconciliation.invoices import check_invoices
 from billing.domain.reconciliation.journals import GatewayJournal, Lost, check_journals
-from billing.domain.reconciliation.replay import Written, check_replay
+from billing.domain.reconciliation.replay import Altered, Written, check_replay
 from billing.domain.reconciliation.requests import Balance, better, check_requests
 from billing.domain.reconciliation.rollups import check_rollups
 from billing.postgres import reconcile_journals as stored
@@ -197,7 +197,7 @@ class Reconciler:
     async def _replay(self, scope: Scope, ends: Sequence[tuple[JournalFiles, Ends]]) -> Verdict:
         if not scope.journals:
             return skipped(Check.REPLAY, "no journal to replay: --journal names one")
-        written: list[Written] = []
+        written: list[Written | Altered] = []
         replayed = 0
         for _, of_journal in ends:
             rows = list(of_journal.shipped.values())[

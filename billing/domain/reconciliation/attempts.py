@@ -17,6 +17,8 @@ _NOTHING_COUNTS = frozenset({Outcome.REFUSED, Outcome.GATEWAY_LOST})
 """Of these a record has what its gateway last knew, or nothing at all."""
 _COUNTED_OTHERWISE = frozenset({"count_out_of_range"})
 """Flags of records whose counts are not the sum of their attempts'."""
+_PROMPT_COUNTED_OTHERWISE = frozenset({"prompt_counted", "prompt_unknown"})
+"""And of those of whose prompt an engine told nothing."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,13 @@ class Try:
     outcome: str
     prompt_tokens: int
     output_tokens: int
+    cached_prompt_tokens: int | None = None
+    """None where nobody said."""
+
+    @property
+    def cached_at_most(self) -> int:
+        """No more is cached than the prompt has."""
+        return min(self.cached_prompt_tokens or 0, self.prompt_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +46,8 @@ class Judged:
     request_id: UUID
     tenant_id: str
     outcome: str
+    prompt_tokens: int
+    cached_prompt_tokens: int
     output_tokens: int
     usage_source: str
     usage_flags: Sequence[str] = ()
@@ -130,6 +141,35 @@ def _of_sum(record: Judged) -> Iterator[Finding]:
             "tokens",
             f"the record says {record.output_tokens} output tokens, what counts of its attempts"
             f" {total}",
+        )
+    yield from _of_prompt(record, counted)
+
+
+def _of_prompt(record: Judged, counted: Sequence[Try]) -> Iterator[Finding]:
+    """A prompt that choices share counts once, as the one says that says most: with one choice it
+    is that one's, with several it lies between the most and the sum."""
+    told = [each for each in counted if each.prompt_tokens]
+    is_counted_otherwise = _PROMPT_COUNTED_OTHERWISE & set(record.usage_flags)
+    if not told or is_counted_otherwise or record.usage_source == UsageSource.ESTIMATED:
+        return
+    prompts = [each.prompt_tokens for each in told]
+    yield from _outside(record, "prompt", record.prompt_tokens, max(prompts), sum(prompts))
+    if all(each.cached_prompt_tokens is not None for each in told):
+        cached = [each.cached_at_most for each in told]
+        yield from _outside(
+            record, "cached prompt", record.cached_prompt_tokens, min(cached), sum(cached)
+        )
+
+
+def _outside(record: Judged, name: str, said: int, least: int, most: int) -> Iterator[Finding]:
+    nearest = min(max(said, least), most)
+    if said != nearest:
+        yield _finding(
+            record,
+            abs(said - nearest),
+            "tokens",
+            f"the record says {said} {name} tokens, what counts of its attempts"
+            f" {least if least == most else f'{least} to {most}'}",
         )
 
 

@@ -1,10 +1,17 @@
-"""REC-7: what Postgres has been given once adds nothing when it is given again."""
+"""REC-7: what Postgres has been given once adds nothing when it is given again, and lies there as
+it was given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
+
+SHOWN_CHARACTERS_MAX = 80
+"""Of each value that is told."""
+_UNITS = {"_tokens": "tokens", "_at": "ms", "_ms": "ms", "_us": "us", "_pico": "pico"}
+"""Of columns whose names end so: amounts, which have a difference."""
+_COUNTS = ("sequences", "attempts")
 
 
 @dataclass(frozen=True)
@@ -16,21 +23,59 @@ class Written:
     tokens: int
 
 
-def check_replay(written: Sequence[Written], *, replayed: int, not_shipped: int) -> Verdict:
+@dataclass(frozen=True)
+class Altered:
+    """A column of a final row that is not what its journal says, which no replay mends. Values are
+    as text, None where there is none."""
+
+    request_id: UUID
+    gateway_id: str
+    column: str
+    stored: str | None
+    told: str | None
+
+
+def check_replay(
+    remains: Sequence[Written | Altered], *, replayed: int, not_shipped: int
+) -> Verdict:
     """REC-7 of `replayed` records that are said to be in Postgres; `not_shipped` others of the same
     journals have yet to come and were left out."""
     return Verdict(
         Check.REPLAY,
         terms(replayed=replayed, not_shipped_yet=not_shipped),
-        tuple(
-            Finding(
-                Check.REPLAY,
-                each.gateway_id,
-                each.request_id,
-                max(1, each.tokens),
-                "tokens" if each.tokens else "records",
-                "a replay writes it: its row is missing, or another than the one that was shipped",
-            )
-            for each in written
-        ),
+        tuple(_of(each) for each in remains),
     )
+
+
+def _of(each: Written | Altered) -> Finding:
+    if isinstance(each, Written):
+        return Finding(
+            Check.REPLAY,
+            each.gateway_id,
+            each.request_id,
+            max(1, each.tokens),
+            "tokens" if each.tokens else "records",
+            "a replay writes it: its row is missing, or another than the one that was shipped",
+        )
+    size, unit = _size(each)
+    return Finding(
+        Check.REPLAY,
+        each.gateway_id,
+        each.request_id,
+        size,
+        unit,
+        f"{each.column} is {_shown(each.stored)} in its row and {_shown(each.told)} in its journal",
+    )
+
+
+def _size(each: Altered) -> tuple[int, str]:
+    """By how much it differs, where it is an amount in both."""
+    units = [unit for end, unit in _UNITS.items() if each.column.endswith(end)]
+    units += [each.column] if each.column in _COUNTS else []
+    if not units or each.stored is None or each.told is None:
+        return 1, "records"
+    return abs(int(each.stored) - int(each.told)), units[0]
+
+
+def _shown(value: str | None) -> str:
+    return "nothing" if value is None else repr(value[:SHOWN_CHARACTERS_MAX])

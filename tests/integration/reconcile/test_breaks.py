@@ -208,6 +208,69 @@ async def test_rec_7_a_replay_that_would_write(books: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "sizes"),
+    [
+        (
+            "prompt_tokens = prompt_tokens + 100000, cached_prompt_tokens = 0",
+            {"prompt_tokens": (100_000, "tokens"), "cached_prompt_tokens": (4, "tokens")},
+        ),
+        (
+            "model = 'x', api_key_id = 'key_other', tenant_id = 'other'",
+            {"model": (1, "records"), "api_key_id": (1, "records"), "tenant_id": (1, "records")},
+        ),
+        (
+            "outcome = 'worker_failed', billable = false, usage_source = 'counted'",
+            {
+                "outcome": (1, "records"),
+                "billable": (1, "records"),
+                "usage_source": (1, "records"),
+            },
+        ),
+        (
+            "ended_at = ended_at + interval '1 second', usage_flags = '{reaped}', seq = 99",
+            {
+                "ended_at": (1_000, "ms"),
+                "usage_flags": (1, "records"),
+                "seq": (1, "records"),
+            },
+        ),
+        (
+            "first_token_at = NULL, cost_pico = 7, currency = 'USD', price_id = NULL",
+            {
+                "first_token_at": (1, "records"),
+                "cost_pico": (1, "records"),
+                "currency": (1, "records"),
+            },
+        ),
+    ],
+)
+async def test_rec_7_a_final_row_that_was_changed(
+    books: Any, change: str, sizes: dict[str, tuple[int, str]]
+) -> None:
+    """No replay writes it, yet it is not what its journal says: each column is named."""
+    changed = books.records[0]
+    await books.sql(
+        f"UPDATE usage_record SET {change} WHERE request_id = :id", id=changed.request_id
+    )
+    await books.roll_up()
+    found = (await books.found("--journal", str(books.directory)))["REC-7"]
+    assert {each["request_id"] for each in found} == {str(changed.request_id)}
+    assert {each["what"].split()[0]: (each["size"], each["unit"]) for each in found} == sizes
+
+
+async def test_rec_6_a_prompt_that_its_attempt_does_not_give(books: Any) -> None:
+    """Also without a journal."""
+    changed = books.records[0]
+    await books.sql(
+        "UPDATE usage_record SET prompt_tokens = prompt_tokens + 100000 WHERE request_id = :id",
+        id=changed.request_id,
+    )
+    await books.roll_up()
+    (finding,) = (await books.found())["REC-6"]
+    assert (finding["request_id"], finding["size"]) == (str(changed.request_id), 100_000)
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ((), "--from"),

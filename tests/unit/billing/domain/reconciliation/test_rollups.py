@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
+
 from billing.domain.reconciliation.findings import Check, Term, Verdict, added_up, terms
 from billing.domain.reconciliation.invoices import Line, check_invoices
-from billing.domain.reconciliation.replay import Written, check_replay
+from billing.domain.reconciliation.replay import Altered, Written, check_replay
 from billing.domain.reconciliation.rollups import Difference, check_rollups
 
 VALUES = {"requests": (2, 1), "output_tokens": (45, 40), "cost_pico": (9, 0)}
@@ -51,6 +53,29 @@ def test_what_a_replay_writes_is_found_by_name() -> None:
         (Check.REPLAY, request, 32)
     ]
     assert check_replay([], replayed=5, not_shipped=0).ok
+
+
+@pytest.mark.parametrize(
+    ("column", "stored", "told", "size", "unit"),
+    [
+        ("prompt_tokens", "100012", "12", 100_000, "tokens"),
+        ("ended_at", "1796040000250", "1796040000000", 250, "ms"),
+        ("cost_pico", "9", "5", 4, "pico"),
+        ("cost_pico", None, "5", 1, "records"),
+        ("attempts", "1", "3", 2, "attempts"),
+        ("api_key_id", "key-2", "key-1", 1, "records"),
+        ("boot", "9", "7", 1, "records"),
+    ],
+)
+def test_a_row_that_is_not_what_its_journal_says_is_found_by_its_column(
+    column: str, stored: str | None, told: str, size: int, unit: str
+) -> None:
+    """With both values, and by how much they differ where they are amounts."""
+    altered = Altered(UUID(int=1), "gw-1", column, stored, told)
+    (finding,) = check_replay([altered], replayed=5, not_shipped=0).findings
+    assert (finding.request_id, finding.size, finding.unit) == (UUID(int=1), size, unit)
+    shown = "nothing" if stored is None else repr(stored)
+    assert finding.what == f"{column} is {shown} in its row and {told!r} in its journal"
 
 
 def test_verdicts_on_parts_add_up() -> None:
