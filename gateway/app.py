@@ -105,6 +105,7 @@ class Gateway:
             births=self.births,
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
+        self.usage_postgres = async_engine(settings.database_url, pool_size=UsageReports.POOL_SIZE)
         self.reconciling_postgres = async_engine(settings.database_url, pool_size=3)
         self.gateways = Gateways(self.redis, self.births)
         self.completeness = UsageCompleteness(self.gateways, self.postgres)
@@ -262,6 +263,7 @@ class Gateway:
         await self.postgres.dispose()
         await self.shipping_postgres.dispose()
         await self.spend_postgres.dispose()
+        await self.usage_postgres.dispose()
         await self.reconciling_postgres.dispose()
 
 
@@ -280,12 +282,11 @@ def create_app(gateway: Gateway) -> Litestar:
 
     fallback = HostedFallback(gateway.directory, gateway.clock)
     administration = Administration(gateway.postgres, redis=gateway.redis)
-    usage = UsageReports(gateway.spend_postgres, gateway.completeness)
-    completions = _completions(gateway, fallback)
+    usage = UsageReports(gateway.usage_postgres, gateway.completeness)
     return Litestar(
         route_handlers=[
             *v1_handlers(
-                completions=completions,
+                completions=_completions(gateway, fallback),
                 directory=gateway.directory,
                 fleet=gateway.fleet,
                 ledger=gateway.ledger,

@@ -1,6 +1,7 @@
 """Usage in sums, and whether they are complete."""
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
@@ -10,11 +11,20 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum, sum_usage
 from gateway.adapters.completeness import Found, UsageCompleteness
+from gateway.adapters.usage_turns import FairTurns, LineFull, NoTurn
 from gateway.domain.instants import shown
-from gateway.errors import StoreUnavailable
+from gateway.errors import LimitReached, StoreUnavailable
 
+TENANTS_AT_ONCE = 2
+"""Tenants whose sums are read at once: one that asks for much holds up no other."""
+WAITING_MAX = 4
+"""Of one tenant so many wait behind the one that is read; finance may have more."""
+FINANCE_WAITING_MAX = 16
 STATEMENT_TIMEOUT_MS = 10_000
-WAIT_S = 5.0
+WAIT_S = 15.0
+"""Longer than one statement takes: a turn comes, whoever has it now."""
+AGAIN_MS = 1_000
+_FINANCE = "finance"
 _AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
@@ -33,30 +43,51 @@ class UsageReport:
 
 
 class UsageReports:
-    """One at a time: many who ask for sums never keep others from the pool that they share."""
+    """One at a time for each tenant and one for all of finance, two tenants at once, in fair turns.
+
+    `postgres` has POOL_SIZE connections and is nobody else's: sums keep no others waiting.
+    """
+
+    POOL_SIZE = TENANTS_AT_ONCE + 1
 
     def __init__(self, postgres: AsyncEngine, completeness: UsageCompleteness) -> None:
         self._postgres = postgres
         self._completeness = completeness
-        self._turn = asyncio.Semaphore(1)
+        self._tenants = FairTurns(at_once=TENANTS_AT_ONCE, waiting_max=WAITING_MAX)
+        self._finance = FairTurns(at_once=1, waiting_max=FINANCE_WAITING_MAX)
 
     async def report(
-        self, chosen: UsageFilter, *, group_by: GroupBy, time_zone: str
+        self,
+        chosen: UsageFilter,
+        *,
+        group_by: GroupBy,
+        time_zone: str,
+        asked_by: str | None = None,
     ) -> UsageReport:
-        """Raises StoreUnavailable, also where it would take too long."""
-        try:
-            async with asyncio.timeout(WAIT_S):
-                await self._turn.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable("others are asking for usage: try again") from error
-        try:
-            found = await self._completeness.look()
-            sums = await self._sums(chosen, group_by, time_zone)
-        except _AWAY as error:
-            raise StoreUnavailable("usage cannot be read at the moment") from error
-        finally:
-            self._turn.release()
+        """For a tenant, or finance (`asked_by` None), whomever it is of. Raises LimitReached where
+        too many of that tenant wait, StoreUnavailable also where it would take too long."""
+        async with self._turn(asked_by):
+            try:
+                found = await self._completeness.look()
+                sums = await self._sums(chosen, group_by, time_zone)
+            except _AWAY as error:
+                raise StoreUnavailable("usage cannot be read at the moment") from error
         return UsageReport(sums, found)
+
+    @asynccontextmanager
+    async def _turn(self, asked_by: str | None) -> AsyncIterator[None]:
+        turns, name = (self._tenants, asked_by) if asked_by else (self._finance, _FINANCE)
+        try:
+            async with turns.turn(name, wait_s=WAIT_S):
+                yield
+        except (LineFull, NoTurn) as error:
+            if asked_by is None or (isinstance(error, NoTurn) and not error.behind_itself):
+                raise StoreUnavailable("others are asking for usage: try again") from error
+            raise LimitReached(
+                "too many questions about usage at once: ask one after another",
+                kind="requests",
+                retry_after_ms=AGAIN_MS,
+            ) from error
 
     async def _sums(self, chosen: UsageFilter, group_by: GroupBy, time_zone: str) -> list[UsageSum]:
         async with self._postgres.connect() as db:

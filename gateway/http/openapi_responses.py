@@ -140,6 +140,8 @@ def refusals(path: str, method: str, *, has_body: bool, has_parameters: bool) ->
     """References to the errors that an operation may answer with."""
     if path.startswith("/v1/"):
         statuses = list(_V1_MEANINGS) if has_body else [401, 403, 500, 503]
+        if has_parameters and not has_body:
+            statuses = sorted([*statuses, 400, 429])
         return {str(status): _response_ref(f"v1_{status}") for status in statuses}
     if not path.startswith(USERS_PATHS):
         return {}

@@ -42,12 +42,14 @@ def own_usage_handler(
         """What the key's tenant has used: requests that have ended, by when they arrived, of the
         last 30 days or from `since` on and before `until`; by day, model, key or class. `complete`
         is false where records may be missing, `complete_through` the instant by which nothing that
-        had ended is; `null` where that is not known."""
+        had ended is; `null` where that is not known. Of one tenant one question is answered at a
+        time, and a few wait."""
         caller = caller_of(request)
         query = read_query(
             request.query_params.multi_items(), groups=OWN_GROUPS, refusal=InvalidRequest
         )
-        answered = await query.answer(reports, tenant_id=caller.tenant.id)
+        tenant = caller.tenant.id
+        answered = await query.answer(reports, tenant_id=tenant, asked_by=tenant)
         return {
             "object": "usage", **answered.head, "data": answered.sums, **answered.standing,
         }  # fmt: skip

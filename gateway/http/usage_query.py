@@ -29,10 +29,15 @@ class UsageQuery:
     group_by: GroupBy
     time_zone: str
 
-    async def answer(self, reports: UsageReports, *, tenant_id: str | None) -> "UsageAnswered":
-        """Of one tenant, or of all. Raises StoreUnavailable."""
+    async def answer(
+        self, reports: UsageReports, *, tenant_id: str | None, asked_by: str | None = None
+    ) -> "UsageAnswered":
+        """Of one tenant, or of all; `asked_by` a tenant, or finance. Raises LimitReached,
+        StoreUnavailable."""
         chosen = UsageFilter(tenant_id=tenant_id, since=self.since, until=self.until)
-        report = await reports.report(chosen, group_by=self.group_by, time_zone=self.time_zone)
+        report = await reports.report(
+            chosen, group_by=self.group_by, time_zone=self.time_zone, asked_by=asked_by
+        )
         return UsageAnswered(self, report)
 
 

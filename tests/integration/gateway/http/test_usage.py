@@ -1,5 +1,6 @@
 """Usage in sums: a tenant's own, and everybody's for those who may see it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +13,18 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tenant_examples import a_key, a_tenant
 from usage_examples import a_record, an_admission
 
-from billing.postgres.usage_records import JournaledRecord, insert_batch
+from billing.postgres.usage_records import (
+    GroupBy,
+    JournaledRecord,
+    UsageFilter,
+    UsageSum,
+    insert_batch,
+)
 from gateway.adapters.completeness import Found, UsageCompleteness
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import Gateways
 from gateway.adapters.redis import connect_redis
-from gateway.adapters.usage_reports import UsageReports
+from gateway.adapters.usage_reports import WAITING_MAX, UsageReports
 from gateway.administration import Administration
 from gateway.domain.account import Role
 from gateway.domain.completeness import Completeness
@@ -183,6 +190,53 @@ async def test_it_says_where_something_is_missing(api: AdminApi, told: Told) -> 
     assert (answer["complete"], answer["complete_through"]) == (False, None)
     assert requests_of(answer["items"]) == {"acme": 3, "globex": 1}
     assert "g" not in answer
+
+
+async def test_one_tenant_locks_no_other_out(
+    api: AdminApi, postgres: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty questions of one at once, whose rows nobody can read at the moment: most are refused as
+    OpenAI does; another tenant and finance are answered meanwhile, and the rest once that is over.
+    What finance asks of a tenant takes none of its turns."""
+    reading = UsageReports._sums
+    held, free = asyncio.Event(), asyncio.Event()
+
+    async def slowly(
+        reports: UsageReports, chosen: UsageFilter, group_by: GroupBy, time_zone: str
+    ) -> list[UsageSum]:
+        if chosen.tenant_id == "acme" and group_by is GroupBy.DAY:
+            held.set()
+            await free.wait()
+        return await reading(reports, chosen, group_by, time_zone)
+
+    monkeypatch.setattr(UsageReports, "_sums", slowly)
+    asked = [asyncio.create_task(own(api, "acme")) for _ in range(40)]
+    async with asyncio.timeout(10):
+        await held.wait()
+        for answer in (
+            await own(api, "globex"),
+            await all_of_it(api),
+            await all_of_it(api, "?tenant_id=acme&group_by=model"),
+        ):
+            assert answer.status_code == 200
+        refused = [answer async for answer in _first(asked, 40 - 1 - WAITING_MAX)]
+        assert {answer.status_code for answer in refused} == {429}
+        assert refused[0].json()["error"] | {"message": ""} == {
+            "message": "", "type": "requests", "code": "rate_limit_exceeded", "param": None,
+        }  # fmt: skip
+        assert refused[0].headers["retry-after"] == "1"
+        free.set()
+        answers = await asyncio.gather(*asked)
+    assert sorted(answer.status_code for answer in answers)[: 1 + WAITING_MAX] == [200] * 5
+
+
+async def _first(
+    tasks: list[asyncio.Task[httpx.Response]], count: int
+) -> AsyncIterator[httpx.Response]:
+    """Those that end first."""
+    ends = asyncio.as_completed(tasks)
+    for _ in range(count):
+        yield await next(ends)
 
 
 async def test_postgres_is_away(told: Told, free_port: int) -> None:
