@@ -1,15 +1,20 @@
 """How far each gateway's journal was known to be on its disk, kept where it outlives Redis."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
-from sqlalchemy import func, select, update
+from sqlalchemy import and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.postgres.prices import instant_of, unix_ms_of
-from billing.postgres.tables import gateway_seen
+from billing.postgres.tables import gateway_seen, journal_watermark
 
+WHOLE_KEPT = timedelta(days=1)
+"""Of whom nothing more is expected and nothing was lost is forgotten after that."""
+LOST_KEPT = timedelta(days=90)
+"""Where numbers never came, what was last known of them is kept for so long."""
 _columns = gateway_seen.c
 
 
@@ -72,3 +77,29 @@ async def close_gateway(connection: AsyncConnection, gateway_id: str) -> None:
         .where(_columns.gateway_id == gateway_id, _columns.closed_at.is_(None))
         .values(closed_at=func.now())
     )
+
+
+async def forget_seen(connection: AsyncConnection) -> int:
+    """Remove what nobody needs any longer: boots that are over and whose journal is in Postgres, at
+    once where a later boot was seen; those of which something was lost, after LOST_KEPT. What is
+    expected stays, whatever its age. Returns how many."""
+    mark, later = journal_watermark.c, gateway_seen.alias().c
+    shipped = (
+        select(mark.seq)
+        .where(mark.gateway_id == _columns.gateway_id, mark.boot == _columns.boot)
+        .scalar_subquery()
+    )
+    is_whole = _columns.durable_seq <= func.coalesce(shipped, 0)
+    is_followed = exists().where(
+        later.gateway_id == _columns.gateway_id, later.boot > _columns.boot
+    )
+    is_closed = _columns.closed_at.is_not(None)
+    removed = await connection.execute(
+        delete(gateway_seen).where(
+            or_(
+                and_(is_whole, or_(is_followed, _columns.closed_at <= func.now() - WHOLE_KEPT)),
+                and_(or_(is_followed, is_closed), _columns.recorded_at <= func.now() - LOST_KEPT),
+            )
+        )
+    )
+    return removed.rowcount

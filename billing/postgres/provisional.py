@@ -14,6 +14,7 @@ from billing.postgres.shipments import insert_isolating
 from billing.postgres.usage_insert import JournaledRecord
 
 FINALISED_AT_ONCE = 1_000
+STRUCK_AT_ONCE = 10_000
 
 _OF = """
 FROM usage_record AS row, unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[]))
@@ -52,11 +53,19 @@ WHERE row.request_id = sent.request_id AND row.admitted_at = unix_ms_time(sent.a
     AND NOT row.final
 """
 _STRIKE = """
-DELETE FROM usage_provisional AS listed USING usage_record AS row
-WHERE listed.gateway_id = :gateway_id AND row.request_id = listed.request_id
-    AND row.admitted_at = listed.admitted_at AND row.final
+DELETE FROM usage_provisional
+WHERE (request_id, admitted_at) IN (
+    SELECT listed.request_id, listed.admitted_at FROM usage_provisional AS listed
+    JOIN usage_record AS row USING (request_id, admitted_at)
+    WHERE row.final ORDER BY listed.request_id LIMIT :most FOR UPDATE OF listed SKIP LOCKED)
 """
-_COUNT = "SELECT count(*) FROM usage_provisional WHERE gateway_id = :gateway_id"
+_COUNT = """
+SELECT count(*) FROM usage_provisional AS listed
+WHERE listed.gateway_id = :gateway_id AND NOT EXISTS (
+    SELECT 1 FROM usage_record AS row
+    WHERE row.request_id = listed.request_id AND row.admitted_at = listed.admitted_at
+        AND row.final)
+"""
 
 
 async def write_provisional(
@@ -94,12 +103,17 @@ async def finalise(engine: AsyncEngine, *, age_ms: int) -> int:
     return len(due)
 
 
+async def strike_replaced(engine: AsyncEngine) -> int:
+    """Take rows off the list that are final since their own journal told of them, some at once;
+    returns how many: fewer than STRUCK_AT_ONCE where none is left."""
+    async with engine.begin() as connection:
+        return (await connection.execute(text(_STRIKE), {"most": STRUCK_AT_ONCE})).rowcount
+
+
 async def count_provisional(engine: AsyncEngine, gateway_id: str) -> int:
     """How many rows of a gateway are provisional still: none of those that its journal replaced."""
-    of_it = {"gateway_id": gateway_id}
-    async with engine.begin() as connection:
-        await connection.execute(text(_STRIKE), of_it)
-        return await connection.scalar(text(_COUNT), of_it) or 0
+    async with engine.connect() as connection:
+        return await connection.scalar(text(_COUNT), {"gateway_id": gateway_id}) or 0
 
 
 async def _replace(

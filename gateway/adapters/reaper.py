@@ -17,12 +17,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.usage_record import UsageRecord
-from billing.postgres.gateways_seen import Seen, close_gateway, load_expected, note_seen
+from billing.postgres.gateways_seen import (
+    Seen,
+    close_gateway,
+    forget_seen,
+    load_expected,
+    note_seen,
+)
 from billing.postgres.journal_watermarks import load_watermarks
 from billing.postgres.provisional import (
     FINALISED_AT_ONCE,
+    STRUCK_AT_ONCE,
     count_provisional,
     finalise,
+    strike_replaced,
     write_provisional,
 )
 from gateway.adapters.presence import Census, Gateways
@@ -212,10 +220,16 @@ class Reaper:
         while looked_at == FINALISED_AT_ONCE:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 looked_at = await finalise(self._engine, age_ms=self._final_after_ms)
+        struck = STRUCK_AT_ONCE
+        while struck == STRUCK_AT_ONCE:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                struck = await strike_replaced(self._engine)
         for orphan in gone:
             reaped = self._reaped.get(orphan.gateway_id)
             if reaped is not None and not reaped.has_unreadable:
                 await self._forget_if_done(orphan)
+        async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
+            await forget_seen(connection)
 
     async def _forget_if_done(self, orphan: Orphan) -> None:
         gateway_id = orphan.gateway_id

@@ -138,6 +138,29 @@ async def test_the_journals_own_account_replaces_it_once(system: Graves, tmp_pat
     assert await query(system.engine, "SELECT * FROM usage_late") == []
 
 
+async def test_what_is_not_provisional_any_more_is_off_the_list(
+    system: Graves, tmp_path: Path
+) -> None:
+    """Once the gateway is back and has told of its requests itself; those of others stay on it. A
+    boot that it has shipped and that is over is not remembered."""
+    requests = [an_admission() for _ in range(5)]
+    gateway_id = await died(system, tmp_path, *requests, ended=3)
+    other, request = a_gateway(), an_admission()
+    await system.copied(other, request)
+    await system.last_seen(other, GONE_MS, Heartbeat(1, 1, 1, 0))
+    await reaped(system.reaper())
+    listed = "SELECT gateway_id, count(*) FROM usage_provisional GROUP BY 1"
+    assert dict(map(tuple, await query(system.engine, listed))) == {gateway_id: 5, other: 1}
+    async with journal_of(system, tmp_path) as (journal, shipper):
+        assert await shipper.drain(DRAIN_MS)
+        boot = journal.boot
+        await system.gateways.tell(gateway_id, 0, Heartbeat(boot, 2, 0, 2))
+        await reaped(system.reaper())
+    assert await query(system.engine, listed) == [(other, 1)]
+    seen = "SELECT gateway_id, boot FROM gateway_seen"
+    assert set(map(tuple, await query(system.engine, seen))) == {(gateway_id, boot), (other, 1)}
+
+
 async def test_adoption_and_reaper_at_once_make_one_final_row(
     system: Graves, tmp_path: Path
 ) -> None:
