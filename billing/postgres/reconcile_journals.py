@@ -36,6 +36,21 @@ _LETTERS_BY_BOOT = """
 SELECT gateway_id, split_part(source, ':', 1)::bigint AS boot, count(*) AS letters
 FROM usage_dead_letter WHERE resolved_at IS NULL AND source ~ '^[0-9]+:[0-9]+$' GROUP BY 1, 2
 """
+# A letter that is resolved has its row, or is kept as one that came late, under its own place.
+_RESOLVED_BY_BOOT = """
+SELECT gateway_id, boot, count(*) AS letters FROM (
+    SELECT gateway_id, split_part(source, ':', 1)::bigint AS boot,
+        split_part(source, ':', 2)::bigint AS seq
+    FROM usage_dead_letter WHERE resolved_at IS NOT NULL AND source ~ '^[0-9]+:[0-9]+$'
+) AS letter
+WHERE NOT EXISTS (
+    SELECT 1 FROM usage_record AS row
+    WHERE row.gateway_id = letter.gateway_id AND row.boot = letter.boot AND row.seq = letter.seq
+) AND NOT EXISTS (
+    SELECT 1 FROM usage_late AS late
+    WHERE late.gateway_id = letter.gateway_id AND late.boot = letter.boot AND late.seq = letter.seq
+) GROUP BY 1, 2
+"""
 _LATE = """
 SELECT gateway_id, boot, count(*) AS ends FROM usage_late
 WHERE boot IS NOT NULL GROUP BY gateway_id, boot
@@ -98,6 +113,8 @@ async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[Stored
         boots.change(row[0], row[1], rows=row[2], last_row_seq=row[3])
     for row in await db.execute(text(_LETTERS_BY_BOOT)):
         boots.change(row[0], row[1], letters=row[2])
+    for row in await db.execute(text(_RESOLVED_BY_BOOT)) if count_rows else ():
+        boots.change(row[0], row[1], resolved=row[2])
     for row in await db.execute(text(_LATE)):
         boots.change(row[0], row[1], late=row[2])
     others: dict[str, tuple[int, int]] = {}

@@ -6,7 +6,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
-from sqlalchemy import Interval, delete, func, insert, literal, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Interval,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.reconciliation.findings import (
@@ -20,7 +31,9 @@ from billing.postgres.reconcile_tables import reconcile_finding, reconcile_run
 FINDINGS_KEPT = 100
 """Of each check of a run; all are counted."""
 CLEAN_KEPT = timedelta(days=2)
-"""Runs over a quarter without findings; all others are kept."""
+"""Runs over a quarter without findings."""
+KEPT = timedelta(days=90)
+"""All others."""
 _TURN = 0x57454953_0012
 """Advisory lock: one gateway at a time reconciles."""
 _runs, _findings = reconcile_run.c, reconcile_finding.c
@@ -68,9 +81,11 @@ async def keep_run(
     started_at: datetime,
     verdicts: Sequence[Verdict],
 ) -> int:
-    """Keep a run, within the caller's transaction, and forget old ones that found nothing; returns
-    its number."""
+    """Keep a run, within the caller's transaction, in the place of earlier ones over the same
+    period, and forget old ones; returns its number. Where it found nothing, the last that did
+    stays."""
     shown = [{**verdict_view(verdict), "findings": []} for verdict in verdicts]
+    found = count_findings(verdicts)
     run_id: int = (
         await db.execute(
             insert(reconcile_run)
@@ -80,7 +95,7 @@ async def keep_run(
                 to_at=until,
                 started_at=started_at,
                 ended_at=func.clock_timestamp(),
-                findings=count_findings(verdicts),
+                findings=found,
                 verdicts=msgspec.to_builtins(shown),
             )
             .returning(_runs.id)
@@ -90,11 +105,15 @@ async def keep_run(
     if kept:
         rows = [_row(run_id, number, each) for number, each in enumerate(kept, 1)]
         await db.execute(insert(reconcile_finding), rows)
-    old = _runs.started_at < func.now() - literal(CLEAN_KEPT, Interval)
-    await db.execute(
-        delete(reconcile_run).where(_runs.kind == Kind.QUARTER, _runs.findings == 0, old)
-    )
+    same_period = and_(_runs.kind == kind, _runs.from_at == since, _runs.to_at == until)
+    replaced = and_(same_period, _runs.id != run_id, or_(_runs.findings == 0, literal(bool(found))))
+    clean = and_(_runs.kind == Kind.QUARTER, _runs.findings == 0, _is_older(CLEAN_KEPT))
+    await db.execute(delete(reconcile_run).where(or_(replaced, clean, _is_older(KEPT))))
     return run_id
+
+
+def _is_older(age: timedelta) -> ColumnElement[bool]:
+    return _runs.started_at < func.now() - literal(age, Interval)
 
 
 async def latest_findings(db: AsyncConnection) -> dict[str, int]:

@@ -1,7 +1,8 @@
-"""Accounts of journals that came after their requests' provisional rows had become final.
+"""Accounts of journals that came after their requests' rows had become final by another way: from
+second copies, or straight from a gateway whose disk took nothing.
 
 Such a row stays as it is: it may be on an invoice. What the journal says, and by how much it
-differs, is kept beside it.
+differs, is kept beside it: so that it is known of which end of a journal there is no row.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,11 @@ REAPED = "reaped"
 
 _FINAL_ALREADY = """
 SELECT row.request_id
-FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[])) AS sent (request_id, at_ms)
+FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[]), CAST(:has_place AS boolean[]))
+    AS sent (request_id, at_ms, has_place)
 JOIN usage_record AS row
     ON row.request_id = sent.request_id AND row.admitted_at = unix_ms_time(sent.at_ms)
-WHERE row.final AND :flag = ANY (row.usage_flags)
+WHERE row.final AND (:flag = ANY (row.usage_flags) OR row.boot IS NULL AND sent.has_place)
 """
 _KEEP = """
 INSERT INTO usage_late (request_id, admitted_at, tenant_id, gateway_id, boot, seq, outcome,
@@ -50,6 +52,7 @@ async def keep_late(connection: AsyncConnection, rows: Sequence[JournaledRecord]
     sent = {
         "ids": list(accounts),
         "times": [row.record.admitted_at_ms for row in accounts.values()],
+        "has_place": [row.boot is not None for row in accounts.values()],
         "flag": REAPED,
     }
     late = sorted((await connection.execute(text(_FINAL_ALREADY), sent)).scalars())

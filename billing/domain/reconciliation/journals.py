@@ -24,8 +24,10 @@ class Boot:
     """Usage records that name this boot as where they come from; None where nobody counted."""
     letters: int = 0
     """Dead letters that wait."""
+    resolved: int = 0
+    """Dead letters that were resolved without a row, as one that proved to be an admission."""
     late: int = 0
-    """Ends that came after another gateway's account had become final: items, no rows."""
+    """Ends that came after their requests' rows had become final by another way: items, no rows."""
     last_row_seq: int = 0
     durable_seq: int = 0
     """The last number that was heard to be on its disk; 0 where nobody heard."""
@@ -45,8 +47,9 @@ class GatewayJournal:
     """Rows of its requests that another gateway wrote from their second copies, and that its own
     journal has not replaced."""
     without_place: int = 0
-    """Rows that it wrote by another way than its journal: these may be an end of the journal too,
-    which then has no row of its own."""
+    """Rows that it wrote by another way than its journal."""
+    is_older: bool = False
+    """It was last seen before the period: what it never shipped was found then."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ def check_journals(
             ends=sum(boot.ended for boot in boots),
             rows=sum(boot.rows or 0 for boot in boots),
             not_shipped_yet=sum(t.records for name, t in tails.items() if name not in gone),
+            lost_before=sum(tails[j.gateway_id].records for j in journals if _is_told(j)),
+            resolved_without_row=sum(boot.resolved for boot in boots),
             told_by_others=sum(journal.told_by_others for journal in journals),
             told_after_finality=sum(boot.late for boot in boots),
             told_after_finality_tokens=late_tokens,
@@ -123,6 +128,10 @@ def check_journals(
         ),
         tuple(findings),
     )
+
+
+def _is_told(journal: GatewayJournal) -> bool:
+    return journal.is_gone and journal.is_older
 
 
 def tail_of(journal: GatewayJournal) -> Tail:
@@ -144,21 +153,19 @@ def tail_of(journal: GatewayJournal) -> Tail:
 
 
 def _of_journal(journal: GatewayJournal) -> Iterator[Finding]:
-    # An end that has a row already, by another way, leaves none of its own: so many at most.
-    spare = journal.without_place + journal.told_by_others
     for boot in journal.boots:
         subject = f"{journal.gateway_id}/{boot.boot}"
         if boot.rows is not None:
-            lacking = boot.ended - boot.rows - boot.letters - boot.late
-            if lacking > spare:
-                yield _finding(subject, lacking - spare, "usage records", "ended, and has no row")
+            lacking = boot.ended - boot.rows - boot.letters - boot.resolved - boot.late
+            if lacking > 0:
+                yield _finding(subject, lacking, "usage records", "ended, and has no row")
             elif lacking < 0:
                 yield _finding(subject, -lacking, "usage records", "more rows than ends")
         if boot.last_row_seq > boot.seq:
             yield _finding(
                 subject, boot.last_row_seq - boot.seq, _RECORDS, "rows beyond its watermark"
             )
-    if journal.is_gone:
+    if journal.is_gone and not journal.is_older:
         tail = tail_of(journal)
         lacking = tail.requests - journal.told_by_others
         if tail.records and lacking > 0:

@@ -5,28 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncEngine
-from usage_examples import a_record, an_admission
-
-from billing.domain.usage_record import UsageRecord
-from billing.postgres.dead_letters import bury
-from billing.postgres.shipments import _letter
-from billing.postgres.usage_insert import JournaledRecord, insert_batch
-
-Json = dict[str, Any]
-TOKENS = 32
-"""Of each record of these books, prompt and output."""
-
-
-def named(findings: list[Json]) -> list[tuple[str | None, int, str]]:
-    """Request, size and unit of each."""
-    return [(each["request_id"], each["size"], each["unit"]) for each in findings]
-
-
-def terms(view: Json, check: str) -> dict[str, int]:
-    (found,) = [each for each in view["checks"] if each["check"] == check]
-    sizes: dict[str, int] = found["terms"]
-    return sizes
+from broken_books import TOKENS, named, terms
+from usage_examples import an_admission
 
 
 async def test_whole_books_have_no_findings(books: Any) -> None:
@@ -44,77 +24,6 @@ async def test_whole_books_have_no_findings(books: Any) -> None:
     assert skipped["REC-5"] == "no invoices"
     assert await books.query("SELECT count(*), max(recorded_at) FROM usage_record") == before
     assert await books.query("SELECT count(*) FROM usage_rollup_dirty") == [(0,)]
-
-
-async def test_rec_1_a_row_that_is_gone(books: Any) -> None:
-    """The numbers say how many, its attempt says which; the journal too, where one is at hand."""
-    lost = books.records[1]
-    await books.sql("DELETE FROM usage_record WHERE request_id = :id", id=lost.request_id)
-    found = await books.found()
-    assert set(found) == {"REC-1"}
-    assert named(found["REC-1"]) == [
-        (None, 1, "usage records"),
-        (str(lost.request_id), TOKENS, "tokens"),
-    ]
-    await books.sql("DELETE FROM usage_attempt WHERE request_id = :id", id=lost.request_id)
-    assert named((await books.found())["REC-1"]) == [(None, 1, "usage records")]
-    found = await books.found("--journal", str(books.directory))
-    assert (str(lost.request_id), TOKENS, "tokens") in named(found["REC-1"])
-    assert named(found["REC-7"]) == [(str(lost.request_id), TOKENS, "tokens")]
-
-
-async def test_rec_1_numbers_that_a_disk_has_lost(books: Any) -> None:
-    """Both ends of the gap are told."""
-    await books.sql(
-        "UPDATE journal_watermark SET seq = seq + 3, missing_count = 3 WHERE boot = :boot",
-        boot=books.boot,
-    )
-    await books.sql(
-        "INSERT INTO journal_gap VALUES (:gateway, :boot, 5, 7, 'damaged')",
-        gateway=books.gateway_id,
-        boot=books.boot,
-    )
-    (finding,) = (await books.found())["REC-1"]
-    assert finding["size"] == 3
-    assert finding["subject"] == f"{books.gateway_id}/{books.boot}"
-    assert "5 to 7" in finding["what"]
-
-
-async def test_rec_1_a_letter_that_waits(books: Any) -> None:
-    """The request and its tokens; once resolved it is no finding."""
-    refused = JournaledRecord(a_record(), books.gateway_id, books.boot, 99)
-    async with books.engine.begin() as db:
-        await bury(db, [_letter(refused, "23514 a_check")])
-    await books.sql(
-        "UPDATE journal_watermark SET seq = seq + 1, ended_count = ended_count + 1"
-        " WHERE boot = :boot",
-        boot=books.boot,
-    )
-    found = await books.found()
-    assert named(found["REC-1"]) == [(str(refused.record.request_id), TOKENS, "tokens")]
-
-
-async def test_rec_1_a_gateway_that_is_gone_with_its_disk(books: Any) -> None:
-    """Of five numbers that never came, with one request more open at the end: three admissions and
-    two ends, so three requests of which nobody told. A row that another gateway wrote in its place
-    explains one."""
-    await books.sql(
-        "INSERT INTO gateway_seen (gateway_id, boot, durable_seq, shipped_seq, open_count, seen_at)"
-        " SELECT gateway_id, boot, seq + 5, seq, 1, now() - interval '10 minutes'"
-        " FROM journal_watermark WHERE boot = :boot",
-        boot=books.boot,
-    )
-    assert named((await books.found())["REC-1"]) == [(None, 3, "requests")]
-    await write(books.engine, a_record(usage_flags=("reaped",), final=False), books.gateway_id)
-    assert named((await books.found())["REC-1"]) == [(None, 2, "requests")]
-    await books.sql("UPDATE gateway_seen SET seen_at = now()")
-    assert "REC-1" not in await books.found()
-
-
-async def write(engine: AsyncEngine, record: UsageRecord, gateway_id: str) -> None:
-    """A row that came by another way than a journal."""
-    async with engine.begin() as db:
-        await insert_batch(db, [JournaledRecord(record, gateway_id)])
 
 
 async def sample(books: Any, seconds_ago: int, prompt: int | None, output: int | None) -> None:

@@ -33,18 +33,19 @@ async def kinds(books: Any) -> list[tuple[str, int]]:
 
 
 async def test_a_closed_quarter_is_looked_at_and_a_day_once(books: Any) -> None:
-    """Nothing is found; the day before is not looked at twice."""
+    """Nothing is found; the day before is not looked at twice. A later look takes the place of the
+    one before."""
     one = gateway(books)
     await one.turn()
     await one.turn()
-    assert sorted(await kinds(books)) == [("day", 0), ("quarter", 0), ("quarter", 0)]
+    assert sorted(await kinds(books)) == [("day", 0), ("quarter", 0)]
     assert set(one.findings) == {f"REC-{number}" for number in range(1, 8)}
     assert not one.has_findings
     replayed = await books.query(
         "SELECT c->'terms'->>'replayed' FROM reconcile_run, jsonb_array_elements(verdicts) AS c"
         " WHERE kind = 'quarter' AND c->>'check' = 'REC-7'"
     )
-    assert replayed == [("6",), ("6",)]
+    assert replayed == [("6",)]
 
 
 async def test_what_is_found_is_kept_and_shown_by_every_gateway(books: Any) -> None:
@@ -58,15 +59,35 @@ async def test_what_is_found_is_kept_and_shown_by_every_gateway(books: Any) -> N
     await one.turn()
     await other.turn()
     assert one.findings == other.findings
-    assert {name: count for name, count in other.findings.items() if count} == {"REC-6": 1}
+    assert {name: count for name, count in other.findings.items() if count} == {
+        "REC-6": 1,
+        "REC-7": 1,
+    }
     assert other.has_findings
     kept = await books.query("SELECT check_id, request_id, size FROM reconcile_finding")
-    assert kept == [("REC-6", bad.request_id, 20)]
+    assert sorted(kept) == [("REC-6", bad.request_id, 20), ("REC-7", bad.request_id, 1)]
     assert len([kind for kind, _ in await kinds(books) if kind == "quarter"]) == 1
     await books.sql("UPDATE usage_record SET billable = true")
     await books.roll_up()
     await one.turn()
     assert not one.has_findings
+
+
+async def test_old_runs_are_forgotten(books: Any) -> None:
+    """Of quarters without findings after two days, all others after 90."""
+    await books.sql(
+        "INSERT INTO reconcile_run (kind, from_at, to_at, started_at, findings, verdicts)"
+        " SELECT kind, at, at + interval '15 minutes', at, findings, '[]'"
+        " FROM (VALUES ('quarter', 0, 1), ('quarter', 0, 3), ('quarter', 2, 89),"
+        " ('quarter', 2, 91), ('day', 0, 89), ('day', 0, 91)) AS old (kind, findings, days),"
+        " LATERAL (SELECT now() - make_interval(days => days) AS at) AS began"
+    )
+    await gateway(books).turn()
+    kept = await books.query(
+        "SELECT kind, findings, extract(day FROM now() - started_at)::int FROM reconcile_run"
+        " WHERE started_at < now() - interval '12 hours' ORDER BY id"
+    )
+    assert kept == [("quarter", 0, 1), ("quarter", 2, 89), ("day", 0, 89)]
 
 
 async def test_many_gateways_look_once(books: Any) -> None:

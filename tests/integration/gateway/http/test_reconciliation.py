@@ -12,7 +12,7 @@ from billing.domain.reconciliation.findings import Check, Finding, Verdict, skip
 from billing.postgres.reconcile_runs import FINDINGS_KEPT, Kind, keep_run
 from gateway.domain.account import Role
 
-NOON = datetime(2020, 11, 30, 12, tzinfo=UTC)
+LAST_WEEK = datetime.now(UTC) - timedelta(days=7)
 REQUEST = UUID(int=7)
 PATH = "/reconciliation"
 
@@ -21,7 +21,7 @@ def a_finding(number: int) -> Finding:
     return Finding(Check.ATTEMPTS, f"acme {number}", REQUEST, number, "tokens", "made up")
 
 
-async def keep(engine: AsyncEngine, *verdicts: Verdict, at: datetime = NOON) -> int:
+async def keep(engine: AsyncEngine, *verdicts: Verdict, at: datetime = LAST_WEEK) -> int:
     async with engine.begin() as db:
         return await keep_run(
             db, Kind.QUARTER, at, at + timedelta(minutes=15), started_at=at, verdicts=verdicts
@@ -60,6 +60,15 @@ async def test_runs_are_listed_with_what_they_found(api: AdminApi, engine: Async
         "unit": "tokens",
         "what": "made up",
     }
+
+
+async def test_a_run_takes_the_place_of_the_one_before(api: AdminApi, engine: AsyncEngine) -> None:
+    """Over the same period; one that finds nothing leaves the last that did."""
+    now = datetime.now(UTC)
+    for count in (1, 0, 2, 0, 0):
+        many = tuple(a_finding(number) for number in range(1, count + 1))
+        await keep(engine, Verdict(Check.ATTEMPTS, (), many), at=now)
+    assert [item["findings"] for item in (await shown(api))["items"]] == [0, 2]
 
 
 async def test_quarters_without_findings_are_forgotten(api: AdminApi, engine: AsyncEngine) -> None:

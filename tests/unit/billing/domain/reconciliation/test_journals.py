@@ -44,6 +44,7 @@ def test_a_whole_journal_has_no_findings() -> None:
         ({"rows": 7}, 3),
         ({"rows": 7, "letters": 1}, 2),
         ({"rows": 7, "letters": 1, "late": 1}, 1),
+        ({"rows": 7, "resolved": 2}, 1),
         ({"rows": 11}, 1),
         ({"last_row_seq": 24}, 4),
     ],
@@ -53,10 +54,11 @@ def test_ends_and_rows_are_as_many(changes: dict[str, int], size: int) -> None:
     assert sizes(of(replace(WHOLE, **changes))) == [("gw-1/7", size)]
 
 
-def test_an_end_that_came_by_another_way_may_have_no_row_of_its_own() -> None:
+def test_a_row_that_came_by_another_way_hides_no_end_without_one() -> None:
+    """Only what is known to have both is accounted for."""
     lacking = replace(WHOLE, rows=7)
-    assert check_journals([of(lacking, without_place=3)]).ok
-    assert sizes(of(lacking, without_place=2)) == [("gw-1/7", 1)]
+    assert sizes(of(lacking, without_place=5, told_by_others=5)) == [("gw-1/7", 3)]
+    assert check_journals([of(replace(lacking, late=3), without_place=3)]).ok
 
 
 def test_a_tail_is_told_apart_into_requests() -> None:
@@ -73,6 +75,15 @@ def test_what_a_gone_gateway_never_shipped_is_lost_but_for_what_others_told(
     boot = replace(WHOLE, admitted=12, ended=8, rows=8, durable_seq=29, open_count=5)
     found = sizes(of(boot, is_gone=True, told_by_others=told))
     assert found == ([("gw-1", lost)] if lost else [])
+
+
+def test_what_was_lost_before_the_period_is_a_term() -> None:
+    """It was found when it was lost."""
+    boot = replace(WHOLE, admitted=12, ended=8, rows=8, durable_seq=29, open_count=5)
+    verdict = check_journals([of(boot, is_gone=True, is_older=True)])
+    assert verdict.ok
+    sizes_of = {term.name: term.size for term in verdict.terms}
+    assert (sizes_of["lost_before"], sizes_of["not_shipped_yet"]) == (9, 0)
 
 
 def test_gaps_letters_and_lost_requests_are_named() -> None:
