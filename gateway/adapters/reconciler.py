@@ -105,8 +105,9 @@ class Reconciler:
                 known = await stored.load_known(db, of_journal.shipped.keys())
                 lost |= _lost(journal, of_journal, known)
         look = await self._look()
-        return check_journals(
-            [_journal(each, look, since) for each in journals],
+        return await asyncio.to_thread(
+            check_journals,
+            [_journal(each, look) for each in journals],
             gaps=gaps,
             letters=letters,
             lost=[lost[request_id] for request_id in sorted(lost)],
@@ -130,7 +131,8 @@ class Reconciler:
             known = await self._known(live)
         except LedgerUnavailable:
             return skipped(Check.REQUESTS, "Redis does not answer")
-        return check_requests(
+        return await asyncio.to_thread(
+            check_requests,
             balances,
             leases=live.leases,
             open_copies=live.open_copies,
@@ -173,7 +175,7 @@ class Reconciler:
                 scope.period.until,
                 ledgers=scope.ledgers,
                 look=look,
-                open_requests={} if live is None else live.open_copies,
+                unsettled=frozenset() if live is None else live.unsettled,
             )
 
     async def _rollups(self, period: Period) -> Verdict:
@@ -183,13 +185,13 @@ class Reconciler:
             differences = await load_differences(
                 db, period.since, period.until, limit=DIFFERENCES_READ
             )
-        return check_rollups(differences, groups=groups, dirty=marks)
+        return await asyncio.to_thread(check_rollups, differences, groups=groups, dirty=marks)
 
     async def _attempts(self, period: Period) -> Verdict:
         async with self._snapshot() as db:
             policies = await load_policies(db)
             verdicts = [
-                check_attempts(page, policies)
+                await asyncio.to_thread(check_attempts, page, policies)
                 async for page in read_judged(db, period.since, period.until)
             ]
         return added_up(Check.ATTEMPTS, verdicts or [check_attempts([], policies)])
@@ -208,7 +210,9 @@ class Reconciler:
                 written += await replay(self._engine, some)
                 replayed += len(some)
         not_shipped = sum(of_journal.not_shipped for _, of_journal in ends)
-        return check_replay(written, replayed=replayed, not_shipped=not_shipped)
+        return await asyncio.to_thread(
+            check_replay, written, replayed=replayed, not_shipped=not_shipped
+        )
 
     def _snapshot(self) -> AsyncConnection:
         """A connection whose statements all see the same."""
@@ -228,7 +232,7 @@ def _lost(journal: JournalFiles, ends: Ends, known: frozenset[UUID]) -> dict[UUI
     }
 
 
-def _journal(known: stored.StoredJournal, look: Look | None, since: datetime) -> GatewayJournal:
+def _journal(known: stored.StoredJournal, look: Look | None) -> GatewayJournal:
     boots = list(known.boots)
     standing = None if look is None else look.standings.get(known.gateway_id)
     if standing is not None and standing.journal is not None:
@@ -245,7 +249,6 @@ def _journal(known: stored.StoredJournal, look: Look | None, since: datetime) ->
         is_gone=_is_gone(known, look),
         told_by_others=known.told_by_others,
         without_place=known.without_place,
-        is_older=known.seen_at is not None and known.seen_at < since,
     )
 
 

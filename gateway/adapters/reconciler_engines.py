@@ -1,19 +1,31 @@
 """REC-3: engines' counters, and ledgers where a worker has one, against the attempts there."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.domain.reconciliation.engines import EDGE_MS, Meanwhile, check_engines
+from billing.domain.reconciliation.engines import EDGE_MS, EngineCheck, Meanwhile, Sample
 from billing.domain.reconciliation.findings import Check, Verdict, added_up, skipped, terms
-from billing.domain.reconciliation.ledgers import Account, Fate, check_ledger
-from billing.postgres.reconcile_engines import count_hosted, load_lost, load_ran, load_samples
+from billing.domain.reconciliation.ledgers import Account, Fate, Ran, check_ledger
+from billing.postgres.reconcile_engines import (
+    Stay,
+    count_hosted,
+    load_lost,
+    load_ran,
+    read_samples,
+    read_stays,
+)
+from billing.postgres.reconcile_journals import load_known
 from gateway.adapters.reconciler_ledgers import Ledger
 from gateway.adapters.reconciler_live import Look
 from gateway.domain.request_id import arrival_ms
 
+EDGE = timedelta(milliseconds=EDGE_MS)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -24,45 +36,76 @@ async def reconcile_engines(
     *,
     ledgers: Sequence[Ledger],
     look: Look | None,
-    open_requests: Mapping[UUID, str],
+    unsettled: Collection[UUID],
 ) -> Verdict:
     """The verdict on a period. What has ended is only looked at up to where every gateway has
-    shipped; `open_requests` are those that are live."""
+    shipped; `unsettled` are requests that may live, or whose end Postgres may not have yet.
+
+    Comparing is done beside the loop and a page at a time; what is kept grows with the samples,
+    and with the attempts only where a ledger is given."""
     until = min(until, _shipped_through(look))
-    samples = await load_samples(db, since, until)
+    check = EngineCheck()
+    async for page in read_samples(db, since, until):
+        await asyncio.to_thread(_see, check, page)
     hosted, unknown_cost, unnamed = await count_hosted(db, since, until)
-    if not samples and not ledgers and not hosted:
+    if not check.has_samples and not ledgers and not hosted:
         return skipped(Check.ENGINES, "no engine was sampled in that time")
-    ran = await load_ran(db, since - timedelta(milliseconds=EDGE_MS), until)
     lost = await load_lost(db, since, until)
     until_ms = int(until.timestamp() * 1000)
-    opened = {each for each in open_requests if arrival_ms(each) < until_ms}
-    first_ms = min((sample.asked_at_ms for sample in samples), default=0)
-    verdict = check_engines(
-        samples,
-        [each for each in ran if first_ms - EDGE_MS < each.ended_at_ms <= until_ms + EDGE_MS],
-        Meanwhile(len(lost), len(opened)),
-    )
-    found = [verdict if samples else Verdict(Check.ENGINES)]
-    for ledger in ledgers:
-        accounts = [each for each in ledger.accounts if _is_within(each, since, until)]
-        fates = _fates(accounts, lost, opened)
-        found.append(
-            check_ledger(
-                accounts,
-                [each for each in ran if each.started_at_ms < until_ms],
-                fates,
-                since_ms=max(ledger.since_ms, int(since.timestamp() * 1000)),
-                until_ms=ledger.read_at_ms - EDGE_MS,
-                health_tokens=ledger.health_tokens,
-            )
-        )
+    opened = {each for each in unsettled if arrival_ms(each) < until_ms}
+    opened -= await load_known(db, opened)
+    found = [Verdict(Check.ENGINES)]
+    if check.has_samples:
+        async for page in read_stays(db, since - EDGE, until):
+            await asyncio.to_thread(_add, check, page)
+        meanwhile = Meanwhile(len(lost), len(opened))
+        found = [await asyncio.to_thread(check.verdict, meanwhile)]
+    if ledgers:
+        ran = await load_ran(db, since - EDGE, until)
+        found += [
+            await asyncio.to_thread(_of_ledger, ledger, ran, (since, until), lost, opened)
+            for ledger in ledgers
+        ]
     if hosted:
         names = terms(
             hosted_attempts=hosted, hosted_cost_unknown=unknown_cost, hosted_without_id=unnamed
         )
         found.append(Verdict(Check.ENGINES, names))
     return added_up(Check.ENGINES, found)
+
+
+def _see(check: EngineCheck, page: Sequence[Row[Any]]) -> None:
+    check.see(map(Sample._make, page))
+
+
+def _add(check: EngineCheck, page: Sequence[Row[Any]]) -> None:
+    check.add(map(Stay._make, page))
+
+
+def _of_ledger(
+    ledger: Ledger,
+    ran: Sequence[Ran],
+    period: tuple[datetime, datetime],
+    lost: frozenset[UUID],
+    opened: set[UUID],
+) -> Verdict:
+    """Accounts and attempts of the same requests, as far as both can be known: a ledger up to when
+    it was read, either of them up to `until`."""
+    since, until = period
+    since_ms, until_ms = (int(at.timestamp() * 1000) for at in (since, until))
+    accounts = [each for each in ledger.accounts if _is_within(each, since, until)]
+    return check_ledger(
+        accounts,
+        [
+            each
+            for each in ran
+            if since_ms <= arrival_ms(each.request_id) and each.started_at_ms < until_ms
+        ],
+        _fates(accounts, lost, opened),
+        since_ms=max(ledger.since_ms, since_ms),
+        until_ms=min(ledger.read_at_ms, until_ms) - EDGE_MS,
+        health_tokens=ledger.health_tokens,
+    )
 
 
 def _shipped_through(look: Look | None) -> datetime:

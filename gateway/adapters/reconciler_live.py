@@ -33,9 +33,23 @@ class Look:
     now_ms: int
     leases: Mapping[UUID, str] = field(default_factory=dict)
     """Live ones, each with its tenant."""
-    open_copies: Mapping[UUID, str] = field(default_factory=dict)
-    """Requests of gateways that are there whose copy is an admission, each with the gateway."""
-    ended_copies: Mapping[UUID, UsageRecord] = field(default_factory=dict)
+    admitted_copies: Mapping[UUID, str] = field(default_factory=dict)
+    """Requests of any gateway whose copy is an admission, each with the gateway."""
+    ended_copies: frozenset[UUID] = frozenset()
+
+    @property
+    def copies(self) -> frozenset[UUID]:
+        """Requests that have a copy, whoever admitted them and whether he is there or not."""
+        return self.ended_copies | self.admitted_copies.keys()
+
+    @property
+    def open_copies(self) -> dict[UUID, str]:
+        """Admissions of gateways that are there: each of them keeps a lease of it alive."""
+        return {
+            request_id: name
+            for request_id, name in self.admitted_copies.items()
+            if self.standings[name].seen_ms > self.now_ms - PRESENT_MS
+        }
 
     def is_gone(self, gateway_id: str) -> bool:
         """Whether it is not on the list, or was not seen for a minute."""
@@ -47,10 +61,13 @@ class Look:
 class Live:
     """What was so in two looks."""
 
-    last: Look
     leases: Sequence[Held]
+    """Those of requests that are open, and those that no gateway has ever admitted: a copy of any
+    gateway, there or not, says whose a lease is."""
     open_copies: Mapping[UUID, str]
     uncopied: int
+    unsettled: frozenset[UUID]
+    """Requests that had a copy in one look or the other: their end may not be in Postgres."""
 
 
 class LiveStores:
@@ -76,40 +93,44 @@ class LiveStores:
         """What is live; where anything looks strange it is looked at again after a while, and only
         what is so both times counts."""
         first = await self._look()
-        strange = (first.leases.keys() ^ first.open_copies.keys()) - first.ended_copies.keys()
-        if strange:
+        is_strange = first.leases.keys() - first.copies or first.open_copies.keys() - first.leases
+        if is_strange:
             await asyncio.sleep(self._again_s)
-        last = await self._look() if strange else first
-        known = last.ended_copies.keys()
-        leases = [
-            Held(request_id, tenant_id)
-            for request_id, tenant_id in sorted(last.leases.items())
-            if request_id in first.leases and request_id not in known
-        ]
+        last = await self._look() if is_strange else first
+        unsettled = first.copies | last.copies
+        first_open = first.open_copies
         open_copies = {
             request_id: gateway_id
             for request_id, gateway_id in last.open_copies.items()
-            if request_id in first.open_copies
+            if request_id in first_open
         }
+        explained = unsettled - open_copies.keys()
+        leases = [
+            Held(request_id, tenant_id)
+            for request_id, tenant_id in sorted(last.leases.items())
+            if request_id in first.leases and request_id not in explained
+        ]
+        there = {name for name in last.standings if not last.is_gone(name)}
         told = sum(
             standing.journal.open_count
             for name, standing in last.standings.items()
-            if standing.journal is not None and not last.is_gone(name)
+            if standing.journal is not None and name in there
         )
-        return Live(last, leases, open_copies, max(0, told - len(last.open_copies)))
+        copied = sum(name in there for name in last.admitted_copies.values())
+        return Live(leases, open_copies, max(0, told - copied), unsettled)
 
     async def _look(self) -> Look:
         look = await self.heartbeats()
-        open_copies: dict[UUID, str] = {}
-        ended: dict[UUID, UsageRecord] = {}
-        for name, standing in look.standings.items():
-            is_present = standing.seen_ms > look.now_ms - PRESENT_MS
+        admitted: dict[UUID, str] = {}
+        ended: set[UUID] = set()
+        for name in look.standings:
             async for copy in self._copies.of(name):
                 if isinstance(copy.body, UsageRecord):
-                    ended[copy.request_id] = copy.body
-                elif is_present:
-                    open_copies[copy.request_id] = name
-        return Look(look.standings, look.now_ms, await self._leases(), open_copies, ended)
+                    ended.add(copy.request_id)
+                    admitted.pop(copy.request_id, None)
+                elif copy.request_id not in ended:
+                    admitted[copy.request_id] = name
+        return Look(look.standings, look.now_ms, await self._leases(), admitted, frozenset(ended))
 
     async def _leases(self) -> dict[UUID, str]:
         found: dict[UUID, str] = {}

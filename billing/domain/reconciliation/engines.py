@@ -2,29 +2,35 @@
 there meanwhile.
 
 Engines count a request when it ends, whole, aborted or not; of health probes they count nothing.
+Its gateway sees the end when the client has read the last of it, which may be a minute later.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
-from billing.domain.reconciliation.ledgers import Ran
+from billing.domain.reconciliation.worker_counts import EDGE_MS, OfLife, Sample, WorkerCounts
 
-EDGE_MS = 2_000
-"""What ends so near to a sample may be counted before it or after it: clocks differ by a second."""
+__all__ = ["EDGE_MS", "EngineCheck", "Meanwhile", "OnWorker", "Sample", "check_engines"]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A worker's counters, asked for and told at these instants. `life` grows with each restart."""
+class OnWorker(Protocol):
+    """What is asked of an attempt on a worker of ours."""
 
-    worker_id: str
-    life: int
-    asked_at_ms: int
-    taken_at_ms: int
-    prompt_tokens: int
-    output_tokens: int
+    @property
+    def worker_id(self) -> str: ...
+    @property
+    def started_at_ms(self) -> int: ...
+    @property
+    def ended_at_ms(self) -> int: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def is_exact(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -34,101 +40,95 @@ class Meanwhile:
     gateway_lost: int
     """Requests whose gateway died: they have no attempts."""
     open: int
-    """Requests that were admitted and have not ended: an attempt of theirs may have."""
+    """Requests that were admitted and whose end is not in Postgres: an attempt of theirs may have
+    ended."""
 
 
-@dataclass
-class _Sums:
-    rose: int = 0
-    recorded: int = 0
-    at_the_edge: int = 0
-    lower_bound: int = 0
-    unwitnessed: int = 0
+class EngineCheck:
+    """REC-3 in portions: all samples, then all attempts, then what it says. What it keeps grows
+    with the samples alone."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, WorkerCounts] = defaultdict(WorkerCounts)
+        self._elsewhere = 0
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether any engine was sampled."""
+        return bool(self._workers)
+
+    def see(self, samples: Iterable[Sample]) -> None:
+        """Some samples; each worker's come in order of `taken_at_ms`."""
+        for sample in samples:
+            self._workers[sample.worker_id].see(sample)
+
+    def add(self, attempts: Iterable[OnWorker]) -> None:
+        """Some attempts. Those on a worker that nobody sampled are unwitnessed."""
+        for each in attempts:
+            worker = self._workers.get(each.worker_id)
+            if worker is None:
+                self._elsewhere += each.prompt_tokens + each.output_tokens
+                continue
+            worker.add(
+                each.started_at_ms,
+                each.ended_at_ms,
+                each.prompt_tokens,
+                each.output_tokens,
+                is_exact=each.is_exact,
+            )
+
+    def verdict(self, meanwhile: Meanwhile) -> Verdict:
+        """On all that was seen and added."""
+        sizes = dict.fromkeys(("counted", "recorded", "at_the_edge", "lower_bound"), 0)
+        findings: list[Finding] = []
+        unwitnessed = self._elsewhere
+        for worker_id, worker in sorted(self._workers.items()):
+            lives, of_nobody = worker.of_lives()
+            unwitnessed += of_nobody
+            for life in lives:
+                sizes["counted"] += sum(life.rose)
+                sizes["recorded"] += sum(life.sure)
+                sizes["at_the_edge"] += sum(life.at_the_edge)
+                for finding, lower in _of_life(f"{worker_id}, life {life.life}", life, meanwhile):
+                    sizes["lower_bound"] += lower
+                    findings += [finding] if finding is not None else []
+        return Verdict(
+            Check.ENGINES,
+            terms(
+                workers=len(self._workers),
+                lives=sum(worker.lives for worker in self._workers.values()),
+                **sizes,
+                unwitnessed=unwitnessed,
+                gateway_lost_requests=meanwhile.gateway_lost,
+                open_requests=meanwhile.open,
+            ),
+            tuple(findings),
+        )
 
 
 def check_engines(
-    samples: Sequence[Sample], attempts: Sequence[Ran], meanwhile: Meanwhile
+    samples: Iterable[Sample], attempts: Iterable[OnWorker], meanwhile: Meanwhile
 ) -> Verdict:
-    """All workers. Attempts on a worker that has fewer than two samples are unwitnessed."""
-    lives: dict[tuple[str, int], list[Sample]] = defaultdict(list)
-    for sample in sorted(samples, key=lambda each: each.taken_at_ms):
-        lives[sample.worker_id, sample.life].append(sample)
-    by_worker: dict[str, list[Ran]] = defaultdict(list)
-    for ran in attempts:
-        by_worker[ran.worker_id].append(ran)
-    sums = _Sums()
-    findings: list[Finding] = []
-    witnessed: set[int] = set()
-    for (worker_id, _), found in sorted(lives.items()):
-        first, last = _quiet_pair(found, by_worker[worker_id])
-        if first is last:
-            continue
-        of_life = [
-            ran
-            for ran in by_worker[worker_id]
-            if first.asked_at_ms - EDGE_MS < ran.ended_at_ms <= last.taken_at_ms + EDGE_MS
-        ]
-        witnessed.update(map(id, of_life))
-        for name in ("prompt_tokens", "output_tokens"):
-            findings += _of_life(name, (first, last), of_life, sums=sums, meanwhile=meanwhile)
-    sums.unwitnessed = sum(
-        ran.prompt_tokens + ran.output_tokens for ran in attempts if id(ran) not in witnessed
-    )
-    return Verdict(
-        Check.ENGINES,
-        terms(
-            workers=len({worker_id for worker_id, _ in lives}),
-            lives=len(lives),
-            counted=sums.rose,
-            recorded=sums.recorded,
-            at_the_edge=sums.at_the_edge,
-            lower_bound=sums.lower_bound,
-            unwitnessed=sums.unwitnessed,
-            gateway_lost_requests=meanwhile.gateway_lost,
-            open_requests=meanwhile.open,
-        ),
-        tuple(findings),
-    )
-
-
-def _quiet_pair(found: Sequence[Sample], attempts: Sequence[Ran]) -> tuple[Sample, Sample]:
-    """The first and the last sample near which nothing ended, or simply these."""
-    quiet = [each for each in found if not any(_is_near(ran, each) for ran in attempts)]
-    first, last = (quiet[0], quiet[-1]) if len(quiet) > 1 else (found[0], found[-1])
-    return first, last
-
-
-def _is_near(ran: Ran, sample: Sample) -> bool:
-    return sample.asked_at_ms - EDGE_MS < ran.ended_at_ms <= sample.taken_at_ms + EDGE_MS
+    """All at once; samples in any order."""
+    check = EngineCheck()
+    check.see(sorted(samples, key=lambda each: each.taken_at_ms))
+    check.add(attempts)
+    return check.verdict(meanwhile)
 
 
 def _of_life(
-    name: str,
-    pair: tuple[Sample, Sample],
-    attempts: Sequence[Ran],
-    *,
-    sums: _Sums,
-    meanwhile: Meanwhile,
-) -> Iterator[Finding]:
-    first, last = pair
-    subject = f"{first.worker_id}, life {first.life}"
-    rose = getattr(last, name) - getattr(first, name)
-    near = [ran for ran in attempts if _is_near(ran, first) or _is_near(ran, last)]
-    edge = sum(getattr(ran, name) for ran in near)
-    sure = sum(getattr(ran, name) for ran in attempts) - edge
-    sums.rose += rose
-    sums.recorded += sure
-    sums.at_the_edge += edge
-    kind = name.partition("_")[0]
-    if rose < sure:
-        what = f"{sure} {kind} tokens are recorded, and the engine counted {rose}"
-        yield Finding(Check.ENGINES, subject, None, sure - rose, "tokens", what)
-    over = rose - sure - edge
-    if over <= 0:
-        return
-    is_bounded = all(ran.is_exact for ran in attempts)
-    if is_bounded and not (meanwhile.gateway_lost or meanwhile.open):
-        what = f"the engine counted {rose} {kind} tokens, and {sure + edge} are recorded"
-        yield Finding(Check.ENGINES, subject, None, over, "tokens", what)
-    else:
-        sums.lower_bound += over
+    subject: str, life: OfLife, meanwhile: Meanwhile
+) -> Iterator[tuple[Finding | None, int]]:
+    """What is wrong with each count, or how much of it is a lower bound."""
+    explained = not life.is_exact or meanwhile.gateway_lost or meanwhile.open
+    counts = zip(("prompt", "output"), life.rose, life.sure, life.at_the_edge, strict=True)
+    for kind, rose, sure, edge in counts:
+        over = rose - sure - edge
+        if rose < sure:
+            what = f"{sure} {kind} tokens are recorded, and the engine counted {rose}"
+            yield Finding(Check.ENGINES, subject, None, sure - rose, "tokens", what), 0
+        elif over > 0 and explained:
+            yield None, over
+        elif over > 0:
+            what = f"the engine counted {rose} {kind} tokens, and {sure + edge} are recorded"
+            yield Finding(Check.ENGINES, subject, None, over, "tokens", what), 0

@@ -72,6 +72,33 @@ def test_what_ends_at_a_sample_is_at_the_edge() -> None:
     assert term(verdict, "at_the_edge") == 0
 
 
+def slow(started_ms: int, ended_ms: int) -> Ran:
+    """An attempt of TWO whose client read slowly: its engine ended at any time in between."""
+    return replace(ran(TWO, ended_ms), started_at_ms=started_ms)
+
+
+@pytest.mark.parametrize("counted", [100, 110])
+def test_what_is_open_at_a_sample_is_at_the_edge(counted: int) -> None:
+    """The engine counts at its end and the gateway sees that later: whether a sample has it nobody
+    knows, at the beginning of a period or at its end."""
+    before = [sample(10_000, counted, 2 * counted), sample(100_000, 110, 220)]
+    verdict = check_engines(before, [slow(4_000, 40_000)], NOBODY)
+    assert verdict.ok
+    assert term(verdict, "at_the_edge") == 30
+    after = [sample(10_000, 100, 200), sample(100_000, counted, 2 * counted)]
+    verdict = check_engines(after, [slow(95_000, 150_000)], NOBODY)
+    assert verdict.ok
+    assert term(verdict, "at_the_edge") == 30
+
+
+def test_what_is_open_when_a_worker_dies_is_of_neither_life() -> None:
+    """Its gateway sees that only in the next one, which has not counted it."""
+    samples = [*SAMPLES[:2], sample(80_000, 0, 0, life=2), sample(120_000, 0, 0, life=2)]
+    verdict = check_engines(samples, [ran(ONE, 10_000), slow(49_000, 85_000)], NOBODY)
+    assert verdict.ok
+    assert term(verdict, "unwitnessed") == 0
+
+
 def test_each_life_counts_from_its_own_start() -> None:
     """What ends between the last sample of one and the first of the next nobody has witnessed."""
     samples = [*SAMPLES[:2], sample(80_000, 3, 4, life=2), sample(120_000, 13, 24, life=2)]

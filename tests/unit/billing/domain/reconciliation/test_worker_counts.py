@@ -1,0 +1,143 @@
+"""REC-3's sums against the same rules said plainly, on drawn samples and attempts; and what they
+cost."""
+
+import random
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from billing.domain.reconciliation.engines import Meanwhile, Sample, check_engines
+from billing.domain.reconciliation.worker_counts import EDGE_MS, OfLife, WorkerCounts
+
+
+@dataclass(frozen=True)
+class Stay:
+    """An attempt."""
+
+    started_at_ms: int
+    ended_at_ms: int
+    prompt_tokens: int
+    output_tokens: int
+    is_exact: bool = True
+    worker_id: str = "w"
+
+
+def meets(stay: Stay, sample: Sample) -> bool:
+    return (
+        stay.started_at_ms - EDGE_MS <= sample.taken_at_ms
+        and sample.asked_at_ms < stay.ended_at_ms + EDGE_MS
+    )
+
+
+def of_life(samples: list[Sample], stays: list[Stay]) -> tuple[OfLife, list[Stay]]:
+    """What a life says, and whose it took."""
+    quiet = [each for each in samples if not any(meets(stay, each) for stay in stays)]
+    chosen = quiet if len(quiet) > 1 else samples
+    one, two = chosen[0], chosen[-1]
+    edge = [stay for stay in stays if meets(stay, one) or meets(stay, two)]
+    sure = [
+        stay
+        for stay in stays
+        if stay not in edge
+        and stay.started_at_ms > one.taken_at_ms
+        and stay.ended_at_ms < two.asked_at_ms
+    ]
+
+    def sums(found: list[Stay]) -> tuple[int, int]:
+        return sum(each.prompt_tokens for each in found), sum(each.output_tokens for each in found)
+
+    rose = two.prompt_tokens - one.prompt_tokens, two.output_tokens - one.output_tokens
+    is_exact = all(each.is_exact for each in sure + edge)
+    return OfLife(one.life, rose, sums(sure), sums(edge), is_exact), sure + edge
+
+
+def drawn(rng: random.Random) -> tuple[list[Sample], list[Stay]]:
+    """Two minutes of a worker with up to six lives, and attempts of any length on it."""
+    samples: list[Sample] = []
+    life, at_ms, prompt, output = 1, 0, 0, 0
+    for _ in range(rng.randrange(2, 24)):
+        if rng.random() < 0.2:
+            life, prompt, output = life + 1, 0, 0
+        at_ms += rng.randrange(1, 8_000)
+        took_ms = rng.randrange(800)
+        samples.append(Sample("w", life, at_ms, at_ms + took_ms, prompt, output))
+        at_ms, prompt, output = (
+            at_ms + took_ms,
+            prompt + rng.randrange(20),
+            output + rng.randrange(9),
+        )
+    stays = []
+    for number in range(rng.choice((0, 1, 3, 12))):
+        started_ms = rng.randrange(-5_000, at_ms + 5_000)
+        lasted_ms = rng.choice((0, rng.randrange(4_000), rng.randrange(70_000)))
+        stays.append(
+            Stay(started_ms, started_ms + lasted_ms, number + 1, rng.randrange(99), number % 5 != 4)
+        )
+    return samples, stays
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_sums_are_those_of_the_rules(seed: int) -> None:
+    """Each attempt that a life witnessed is sure or at the edge; what no life did is left over,
+    once, however many lives an attempt went through."""
+    samples, stays = drawn(random.Random(seed))  # noqa: S311
+    counts = WorkerCounts()
+    for sample in samples:
+        counts.see(sample)
+    for stay in stays:
+        counts.add(
+            stay.started_at_ms,
+            stay.ended_at_ms,
+            stay.prompt_tokens,
+            stay.output_tokens,
+            is_exact=stay.is_exact,
+        )
+    lives: dict[int, list[Sample]] = {}
+    for sample in samples:
+        lives.setdefault(sample.life, []).append(sample)
+    expected = [of_life(found, stays) for found in lives.values() if len(found) > 1]
+    witnessed = {stay for _, found in expected for stay in found}
+    left = [stay for stay in stays if stay not in witnessed]
+    found, unwitnessed = counts.of_lives()
+    assert found == [life for life, _ in expected]
+    assert unwitnessed == sum(stay.prompt_tokens + stay.output_tokens for stay in left)
+    assert counts.lives == len(lives)
+
+
+def test_drawn_lives_are_of_every_kind() -> None:
+    """Quiet and busy ones, and attempts that went through more than one life."""
+    busy = quiet = through = 0
+    for seed in range(400):
+        samples, stays = drawn(random.Random(seed))  # noqa: S311
+        firsts = [two.asked_at_ms for one, two in pairwise(samples) if one.life != two.life]
+        through += any(
+            stay.started_at_ms < at < stay.ended_at_ms for stay in stays for at in firsts
+        )
+        met = [sum(meets(stay, each) for stay in stays) for each in samples]
+        busy += met.count(0) < 2
+        quiet += met.count(0) > 1
+    assert min(busy, quiet, through) > 50
+
+
+def cost_s(hours: float) -> float:
+    """CPU time that a check takes of one worker with ten attempts a second, sampled each 5 s."""
+    stays = [
+        Stay(number * 100, number * 100 + 6_000, 10, 20) for number in range(int(hours * 36_000))
+    ]
+    samples = [
+        Sample("w", 1, at * 5_000, at * 5_000, at * 500, at * 1_000)
+        for at in range(int(hours * 720))
+    ]
+    best_s = 60.0
+    for _ in range(3):
+        begun = time.process_time()
+        assert check_engines(samples, stays, Meanwhile(0, 1)).ok
+        best_s = min(best_s, time.process_time() - begun)
+    return best_s
+
+
+def test_ten_times_the_time_costs_ten_times_as_much() -> None:
+    """Ten times the attempts and the samples: not their product."""
+    assert cost_s(1.5) < 15 * cost_s(0.15)
