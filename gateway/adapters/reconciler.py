@@ -107,7 +107,7 @@ class Reconciler:
         look = await self._look()
         return await asyncio.to_thread(
             check_journals,
-            [_journal(each, look) for each in journals],
+            [_journal(each, look, since) for each in journals],
             gaps=gaps,
             letters=letters,
             lost=[lost[request_id] for request_id in sorted(lost)],
@@ -232,7 +232,7 @@ def _lost(journal: JournalFiles, ends: Ends, known: frozenset[UUID]) -> dict[UUI
     }
 
 
-def _journal(known: stored.StoredJournal, look: Look | None) -> GatewayJournal:
+def _journal(known: stored.StoredJournal, look: Look | None, since: datetime) -> GatewayJournal:
     boots = list(known.boots)
     standing = None if look is None else look.standings.get(known.gateway_id)
     if standing is not None and standing.journal is not None:
@@ -249,6 +249,7 @@ def _journal(known: stored.StoredJournal, look: Look | None) -> GatewayJournal:
         is_gone=_is_gone(known, look),
         told_by_others=known.told_by_others,
         without_place=known.without_place,
+        is_older=known.seen_at is not None and known.seen_at < since,
     )
 
 
