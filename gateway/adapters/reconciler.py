@@ -164,10 +164,12 @@ class Reconciler:
             return await stored.load_known(db, ids)
 
     async def _engines(self, scope: Scope) -> Verdict:
-        look, live = await self._look(), None
+        look = await self._look()
+        unsettled: frozenset[UUID] | None = frozenset()
         if self._live is not None:
+            unsettled = None
             with suppress(LedgerUnavailable):
-                live = await self._live.live()
+                unsettled = (await self._live.live()).unsettled
         async with self._snapshot() as db:
             return await reconcile_engines(
                 db,
@@ -175,7 +177,7 @@ class Reconciler:
                 scope.period.until,
                 ledgers=scope.ledgers,
                 look=look,
-                unsettled=frozenset() if live is None else live.unsettled,
+                unsettled=unsettled,
             )
 
     async def _rollups(self, period: Period) -> Verdict:

@@ -36,10 +36,11 @@ async def reconcile_engines(
     *,
     ledgers: Sequence[Ledger],
     look: Look | None,
-    unsettled: Collection[UUID],
+    unsettled: Collection[UUID] | None,
 ) -> Verdict:
     """The verdict on a period. What has ended is only looked at up to where every gateway has
-    shipped; `unsettled` are requests that may live, or whose end Postgres may not have yet.
+    shipped; `unsettled` are requests that may live, or whose end Postgres may not have yet; where
+    they are not known (None), nothing is found that might be one of them.
 
     Comparing is done beside the loop and a page at a time; what is kept grows with the samples,
     and with the attempts only where a ledger is given."""
@@ -52,14 +53,16 @@ async def reconcile_engines(
         return skipped(Check.ENGINES, "no engine was sampled in that time")
     lost = await load_lost(db, since, until)
     until_ms = int(until.timestamp() * 1000)
-    opened = {each for each in unsettled if arrival_ms(each) < until_ms}
+    opened = {each for each in unsettled or () if arrival_ms(each) < until_ms}
     opened -= await load_known(db, opened)
     found = [Verdict(Check.ENGINES)]
     if check.has_samples:
         async for page in read_stays(db, since - EDGE, until):
             await asyncio.to_thread(_add, check, page)
-        meanwhile = Meanwhile(len(lost), len(opened))
+        meanwhile = Meanwhile(len(lost), len(opened), is_known=unsettled is not None)
         found = [await asyncio.to_thread(check.verdict, meanwhile)]
+    if unsettled is None:
+        opened = {each.request_id for ledger in ledgers for each in ledger.accounts}
     if ledgers:
         ran = await load_ran(db, since - EDGE, until)
         found += [

@@ -42,6 +42,8 @@ class Meanwhile:
     open: int
     """Requests that were admitted and whose end is not in Postgres: an attempt of theirs may have
     ended."""
+    is_known: bool = True
+    """Whether anybody could be asked what is open."""
 
 
 class EngineCheck:
@@ -120,14 +122,15 @@ def _of_life(
     subject: str, life: OfLife, meanwhile: Meanwhile
 ) -> Iterator[tuple[Finding | None, int]]:
     """What is wrong with each count, or how much of it is a lower bound."""
-    explained = not life.is_exact or meanwhile.gateway_lost or meanwhile.open
+    is_explained = not life.is_exact or meanwhile.gateway_lost or meanwhile.open
+    is_explained = is_explained or not meanwhile.is_known
     counts = zip(("prompt", "output"), life.rose, life.sure, life.at_the_edge, strict=True)
     for kind, rose, sure, edge in counts:
         over = rose - sure - edge
         if rose < sure:
             what = f"{sure} {kind} tokens are recorded, and the engine counted {rose}"
             yield Finding(Check.ENGINES, subject, None, sure - rose, "tokens", what), 0
-        elif over > 0 and explained:
+        elif over > 0 and is_explained:
             yield None, over
         elif over > 0:
             what = f"the engine counted {rose} {kind} tokens, and {sure + edge} are recorded"

@@ -62,7 +62,11 @@ class Ledgers:
         return run
 
     async def compared(
-        self, *, since_ms: int = -600_000, through_ms: int = 0, unsettled: Collection[UUID] = ()
+        self,
+        *,
+        since_ms: int = -600_000,
+        through_ms: int = 0,
+        unsettled: Collection[UUID] | None = (),
     ) -> Verdict:
         """From then on, while a gateway that is there has shipped through another instant."""
         standing = Standing(seen_ms=self.now_ms, through_ms=self.now_ms + through_ms)
@@ -109,5 +113,6 @@ async def test_a_sequence_whose_request_has_a_copy_is_open(books: Any) -> None:
     verdict = await ledgers.compared(unsettled={run.record.request_id})
     assert verdict.findings == ()
     assert {each.name: each.size for each in verdict.terms}["still_open"] == 32
+    assert (await ledgers.compared(unsettled=None)).findings == (), "nobody could be asked"
     (found,) = (await ledgers.compared()).findings
     assert found.request_id == run.record.request_id

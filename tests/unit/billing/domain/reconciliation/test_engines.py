@@ -55,6 +55,7 @@ def test_less_is_explained_by_lower_bounds_and_by_what_has_no_attempt() -> None:
     assert term(verdict, "lower_bound") == 5
     assert check_engines(SAMPLES, ATTEMPTS[:1], Meanwhile(1, 0)).ok
     assert check_engines(SAMPLES, ATTEMPTS[:1], Meanwhile(0, 1)).ok
+    assert check_engines(SAMPLES, ATTEMPTS[:1], Meanwhile(0, 0, is_known=False)).ok
     high = [*ATTEMPTS[:1], ran(TWO, 60_000, 25, "counted")]
     assert found(check_engines(SAMPLES, high, Meanwhile(1, 1))) == [(None, 5)]
 
