@@ -9,6 +9,10 @@ from storm.check_sequences import unaccounted
 from storm.history import LOST, Finding, History, Row
 
 LAST_WORDS_MS = 2_000
+NEVER_THERE = frozenset({"left", "ClientConnectorError"})
+"""Errors of calls that no kill broke off: the client's own, and of a gateway that was away."""
+PROMPT_OVER = 512
+"""Tokens that a prompt may be taken for beyond the longest one, before an engine has counted it."""
 
 
 def check_books(history: History) -> list[Finding]:
@@ -34,7 +38,8 @@ def check_rest(history: History) -> list[Finding]:
         kept = [row for row in rows if row not in lost]
         least = sum(row.prompt_tokens + row.output_tokens for row in kept)
         most = sum(engine_tokens(history, row) for row in kept)
-        if counted < least or (not lost and counted > most):
+        kept_most = broken_off(history, tenant)
+        if counted < least or (not lost and counted > most + kept_most):
             what = f"the store counts {counted} tokens, engines {most}, {len(lost)} were lost"
             found.append(Finding("window", tenant, what))
     for tenant, spent in rest.spent_pico.items():
@@ -52,6 +57,22 @@ def unsettled(history: History, row: Row) -> bool:
     answered = call is not None and call.whole
     ended_ms = [kill_ms - row.ended_ms for kill_ms in history.kills]
     return not answered and any(0 <= before_ms < LAST_WORDS_MS for before_ms in ended_ms)
+
+
+def broken_off(history: History, tenant: str) -> float:
+    """The most that the store may still count of requests whose gateway was killed after it had
+    admitted them there and before its journal had them: they have no record, were never forwarded,
+    and keep their reservation for its minute."""
+    longest = max((row.prompt_tokens for row in history.rows), default=0) + PROMPT_OVER
+    return sum(
+        longest * call.prompts + call.maximum * call.sequences if call.maximum else float("inf")
+        for call in history.calls
+        if call.tenant == tenant
+        and call.request_id is None
+        and call.status is None
+        and call.error not in NEVER_THERE
+        and any(call.sent_ms <= kill_ms <= call.ended_ms for kill_ms in history.kills)
+    )
 
 
 def _doubles(history: History) -> Iterator[Finding]:

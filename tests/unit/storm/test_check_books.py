@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from storm.check_books import check_books, check_rest
+from storm.check_books import PROMPT_OVER, check_books, check_rest
 from storm.history import LOST, Call, History, Rest
 from storm.made_up import TENANT, MadeUp
 
@@ -108,6 +108,22 @@ def test_a_window_keeps_what_a_lost_request_reserved() -> None:
     for counted, wrong in {29: True, 30: False, 400: False}.items():
         rest = Rest(0, window_tokens={TENANT: counted})
         assert bool(check_rest(made.history(rest=rest))) is wrong, counted
+
+
+def test_a_window_keeps_what_a_kill_broke_off_between_admission_and_journal() -> None:
+    """It has no record. Only where there was a kill then, and no more than it may have reserved."""
+    made = made_up()
+    made.calls.append(Call(TENANT, 90, 110, None, None, error="ServerDisconnectedError", maximum=4))
+    at_most = 80 + 10 + PROMPT_OVER + 4
+    for counted, kills, wrong in (
+        (81, [100], False), (at_most, [100], False), (at_most + 1, [100], True),
+        (81, [89], True), (81, [111], True), (79, [100], True),
+    ):  # fmt: skip
+        rest = Rest(0, window_tokens={TENANT: counted})
+        assert bool(check_rest(made.history(kills=kills, rest=rest))) is wrong, counted
+    made.calls[-1] = replace(made.calls[-1], error="left")
+    rest = Rest(0, window_tokens={TENANT: 81})
+    assert check_rest(made.history(kills=[100], rest=rest))
 
 
 def test_a_month_that_is_not_what_its_records_cost() -> None:

@@ -87,7 +87,7 @@ def test_an_interrupted_first_start_is_begun_anew(
     assert not (data_dir.path / "postgres.new").exists()
 
 
-@pytest.mark.parametrize("pid", [os.getpid(), 1, 2**22 - 1])
+@pytest.mark.parametrize("pid", [os.getpid(), 1, 2**22 - 1], ids=["own", "first", "none"])
 def test_the_lock_file_of_a_dead_postmaster_does_not_stop_it(
     data_dir: DataDir, postgres: EmbeddedPostgres, pid: int
 ) -> None:
