@@ -15,6 +15,7 @@ from weir_dev import WeirDev
 
 Provoke = Callable[[WeirDev], AbstractContextManager[Call]]
 SHOWN_WITHIN_S = 3.0
+BACK_WITHIN_S = 5.0
 STREAM: Json = {"stream": True, "max_tokens": 64}
 
 
@@ -136,13 +137,17 @@ def worker_killed(system: WeirDev) -> Iterator[Call]:
 
 @contextmanager
 def redis_stopped(system: WeirDev) -> Iterator[Call]:
-    """Redis does not answer."""
+    """Redis does not answer. Afterwards every gateway has found that it does again."""
     pid = system.ready["pids"]["redis"]
     os.kill(pid, signal.SIGSTOP)
     try:
         yield call(system)
     finally:
         os.kill(pid, signal.SIGCONT)
+        for index in range(len(system.ready["gateways"])):
+            until = time.monotonic() + BACK_WITHIN_S
+            while system.chat(gateway=index, max_tokens=1).status != 200:
+                assert time.monotonic() < until, "Redis answers, and a gateway refuses"
 
 
 def assert_raised(failure: Failure, seen: Seen) -> None:
