@@ -27,10 +27,10 @@ EXPIRY_MAX_MS = 253_402_300_799_999
 """The end of the year 9999: the last instant that every part can represent."""
 
 
-def check_tenant_id(tenant_id: str) -> str:
+def check_tenant_id(tenant_id: str, *, field: str = "id") -> str:
     """`tenant_id`; it becomes a Redis hash tag and part of addresses, so its form is narrow."""
     if not TENANT_ID.fullmatch(tenant_id):
-        raise _wrong("id", "1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit")
+        raise _wrong(field, "1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit")
     return tenant_id
 
 

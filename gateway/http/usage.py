@@ -10,6 +10,7 @@ from litestar.params import FromQuery
 
 from billing.postgres.usage_records import GroupBy
 from gateway.adapters.usage_reports import UsageReports
+from gateway.administration.checks import check_tenant_id
 from gateway.administration.views import View
 from gateway.errors import InvalidRequest, Unprocessable
 from gateway.http.openapi_operations import described
@@ -79,6 +80,8 @@ def usage_handler(reports: UsageReports) -> HTTPRouteHandler:
             refusal=Unprocessable,
             also=("tenant_id",),
         )
+        if tenant_id is not None:
+            check_tenant_id(tenant_id, field="tenant_id")
         answered = await query.answer(reports, tenant_id=tenant_id)
         return {
             **answered.head, "items": answered.sums, "next_cursor": None, **answered.standing,

@@ -171,11 +171,13 @@ async def test_who_may_not(api: AdminApi, role: Role) -> None:
 
 
 async def test_what_is_wrong_is_a_problem(api: AdminApi) -> None:
-    """422, with the parameter."""
-    answer = await all_of_it(api, "?since=yesterday")
-    assert answer.status_code == 422
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert (answer.json()["code"], answer.json()["param"]) == ("unprocessable", "since")
+    """422, with the parameter; also where the database could not even compare it."""
+    wrong = (("?since=yesterday", "since"), ("?tenant_id=%00", "tenant_id"))
+    for query, param in (*wrong, ("?tenant_id=" + "a" * 9_000, "tenant_id")):
+        answer = await all_of_it(api, query)
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert (answer.json()["code"], answer.json()["param"]) == ("unprocessable", param)
 
 
 async def test_it_says_where_something_is_missing(api: AdminApi, told: Told) -> None:
