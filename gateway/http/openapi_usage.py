@@ -4,23 +4,13 @@ from typing import Literal
 
 import msgspec
 
+from billing.postgres.usage_records import UsageSum
 from gateway.http.openapi_answers import Instant
 
 
-class UsageSumAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class UsageSumAnswer(UsageSum, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Usage of one `group`. Token counts cover all requests, the `billable_` ones those that are
     paid for; of `provisional_requests` another gateway gave the account."""
-
-    group: str
-    requests: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    billable_requests: int
-    billable_prompt_tokens: int
-    billable_output_tokens: int
-    provisional_requests: int
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

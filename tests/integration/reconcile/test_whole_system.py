@@ -103,10 +103,14 @@ def lose_a_gateway(system: WeirDev) -> None:
     """Kill the second gateway while it streams. It is started again, and records that as lost."""
     with system.open_chat(stream=True, max_tokens=400, gateway=1) as client:
         client.recv(100)
-        os.kill(system.ready["pids"]["gateways"][1], signal.SIGKILL)
+        pid = system.ready["pids"]["gateways"][1]
+        os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 30
         url = system.gateway(1) + "/readyz"
-        time.sleep(0.5)
+        with suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.kill(pid, 0)  # until its launcher has noticed
+                time.sleep(0.01)
         while True:
             with suppress(OSError):
                 if system.request("GET", url).status == 200:
