@@ -105,19 +105,9 @@ async def copy_new(connection: AsyncConnection, encoded: Encoded) -> int:
 
 
 async def _send(driver: asyncpg.Connection, table: str, names: Sequence[str], data: bytes) -> None:
-    await driver.copy_to_table(table, source=_Once(data), columns=names, format="binary")
-
-
-class _Once:
-    """A file of these bytes that is read in one piece."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def read(self, _: int = -1) -> bytes:
-        """All of it, then nothing."""
-        data, self._data = self._data, b""
-        return data
+    # A view: asyncpg takes bytes for a path, and asks whatever can be read in a thread. Command,
+    # data and end leave at once, so that it is one round trip.
+    await driver.copy_to_table(table, source=memoryview(data), columns=names, format="binary")
 
 
 def _record(row: JournaledRecord, names: dict[tuple[object, ...], bytes]) -> bytes:
