@@ -1,31 +1,17 @@
-"""Months of a tenant's billing time zone: `2026-11`, half-open in instants.
+"""Months of a tenant's billing time zone by their *key*, which what a month has cost is kept by.
 
-What a month has cost is kept by its *key*, which names its bounds and its currency too: of another
-time zone or currency it is another month, whose sum nobody knows yet.
+It names the month's bounds and its currency too: of another time zone or currency it is another
+month, whose sum nobody knows yet.
 """
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+
+from billing.domain.invoicing.periods import month, month_of_instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_zone = lru_cache(maxsize=1024)(ZoneInfo)
-
-
-def month_at(at_ms: int, time_zone: str) -> str:
-    """The month in which an instant (Unix ms) lies, by the calendar of the zone."""
-    local = (_EPOCH + at_ms * _MILLISECOND).astimezone(_zone(time_zone))
-    return f"{local.year:04d}-{local.month:02d}"
-
-
-@lru_cache(maxsize=4096)
-def month_bounds(month: str, time_zone: str) -> tuple[datetime, datetime]:
-    """The first instant of a month and that of the next, UTC. Raises ValueError."""
-    start = datetime.strptime(month, "%Y-%m").replace(tzinfo=_zone(time_zone))
-    year, number = divmod(start.year * 12 + start.month, 12)
-    return start.astimezone(UTC), start.replace(year=year, month=number + 1).astimezone(UTC)
 
 
 class BillingMonth(NamedTuple):
@@ -40,7 +26,9 @@ class BillingMonth(NamedTuple):
 
 def month_key(at_ms: int, time_zone: str, currency: str) -> str:
     """The key of the month in which an instant (Unix ms) lies."""
-    return _key(month_at(at_ms, time_zone), time_zone, currency)
+    return _key(
+        month_of_instant(_EPOCH + at_ms * _MILLISECOND, time_zone).name, time_zone, currency
+    )
 
 
 def month_of(key: str) -> BillingMonth:
@@ -51,8 +39,8 @@ def month_of(key: str) -> BillingMonth:
 
 @lru_cache(maxsize=4096)
 def _key(name: str, time_zone: str, currency: str) -> str:
-    start, end = (int(bound.timestamp()) for bound in month_bounds(name, time_zone))
-    return f"{name}:{start}:{end}:{currency}"
+    bounds = month(name, time_zone)
+    return f"{name}:{bounds.start.timestamp():.0f}:{bounds.end.timestamp():.0f}:{currency}"
 
 
 def _instant(seconds: str) -> datetime:

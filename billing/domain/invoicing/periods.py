@@ -5,7 +5,7 @@ begins, so that months of one zone neither overlap nor leave a gap, whatever the
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -85,15 +85,4 @@ def _zone(time_zone: str) -> ZoneInfo:
 def _begins(year: int, number: int, zone: ZoneInfo) -> datetime:
     """The first instant of a month: its midnight, the first of two where clocks fall back over it,
     and where they leap over it the instant at which they do."""
-    midnight = datetime(year, number, 1, tzinfo=zone)
-    begins = midnight.astimezone(UTC)
-    if begins.astimezone(zone).replace(tzinfo=None) == midnight.replace(tzinfo=None):
-        return begins
-    before, after = begins - timedelta(days=1), begins
-    while after - before > timedelta(seconds=1):
-        middle = (before + (after - before) // 2).replace(microsecond=0)
-        if middle.astimezone(zone).replace(tzinfo=None) < midnight.replace(tzinfo=None):
-            before = middle
-        else:
-            after = middle
-    return after
+    return datetime(year, number, 1, tzinfo=zone).astimezone(UTC)
