@@ -1,19 +1,23 @@
-"""List prices, each from an instant on until the next of the same model, provider and currency.
+"""Prices, each from an instant on until the next of its own line.
 
-A price is never changed and never taken back: what follows it begins later.
+A line is of one model, provider and currency, and of a tenant, of a plan or of neither (the list),
+and of one class or of both. A price is never changed and never taken back: what follows it begins
+later. A line of a tenant, a plan or a class ends with a row that is `withdrawn`.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
-from operator import attrgetter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from billing.domain.price_lines import Timeline, layered
+
 PRICE_PICO_MAX = 10**12
 """Pico-units of the currency per token: one whole unit per token, which is 10**6 a million tokens
 and dear in any currency."""
+REQUEST_PICO_MAX = 10**17
+"""Pico-units per request: a hundred thousand whole units."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,47 +28,139 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     """Who serves it: `self`, or `hosted:<name>`."""
     currency: str
+    tenant_id: str | None = None
+    plan: str | None = None
+    """Whose price it is: a tenant's, that of the tenants on a plan, or with neither everybody's."""
+    request_class: str | None = None
+    """None: of both classes, where a class has no price of its own."""
     input_pico: int
     cached_input_pico: int | None = None
     """None: a cached prompt token costs what any prompt token costs."""
     output_pico: int
-    """Reasoning tokens are output tokens and cost the same."""
+    reasoning_pico: int | None = None
+    """None: reasoning tokens, which are output tokens, cost what any output token costs."""
+    request_pico: int = 0
+    """Of a request, whatever its tokens."""
     effective_from_ms: int
     """Unix milliseconds; it holds for requests that are admitted at or after it."""
+    withdrawn: bool = False
+    """Its line has no price from then on: the next one holds. Nothing is rated at it."""
 
 
-class PricedThing(NamedTuple):
-    """What a line of prices is for."""
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """The plan that a tenant is on from an instant on; None: none."""
 
-    model: str
-    provider: str
-    currency: str
+    tenant_id: str
+    plan: str | None
+    effective_from_ms: int
+
+
+_ByClass = Mapping[str | None, Timeline[Price]]
+"""What holds for each class that has a price of its own, and at None for the others."""
+
+
+class _Lines(NamedTuple):
+    """Every price of one thing."""
+
+    listed: _ByClass
+    of_tenants: Mapping[str, _ByClass]
+    of_plans: Mapping[str, _ByClass]
 
 
 class PriceBook:
-    """Every list price. It does not change: what learns of a price makes a new book."""
+    """Every price, and which plan each tenant is on. It does not change: what learns of a price
+    makes a new book."""
 
-    def __init__(self, prices: Iterable[Price] = ()) -> None:
-        """Raises ValueError where two prices of one thing begin at the same instant: which of them
-        holds would be chance."""
-        lines: defaultdict[PricedThing, list[Price]] = defaultdict(list)
+    def __init__(self, prices: Iterable[Price] = (), members: Iterable[Membership] = ()) -> None:
+        """Raises ValueError where two prices of one line, or two plans of one tenant, begin at the
+        same instant: which of them holds would be chance."""
+        things: defaultdict[tuple[str, str, str], list[Price]] = defaultdict(list)
         for price in prices:
-            lines[PricedThing(price.model, price.provider, price.currency)].append(price)
-        for thing, line in lines.items():
-            line.sort(key=attrgetter("effective_from_ms"))
-            begins = [price.effective_from_ms for price in line]
-            if len(set(begins)) < len(begins):
-                raise ValueError(f"two prices of {thing} begin at the same instant")
-        self._lines = dict(lines)
+            things[price.model, price.provider, price.currency].append(price)
+        self._lines = {thing: _lines_of(some) for thing, some in things.items()}
+        self._plans = _plans_of(members)
 
-    def price_at(self, model: str, provider: str, currency: str, at_ms: int) -> Price | None:
+    def price_at(
+        self,
+        model: str,
+        provider: str,
+        currency: str,
+        at_ms: int,
+        *,
+        tenant_id: str | None = None,
+        request_class: str | None = None,
+    ) -> Price | None:
         """The price that holds for a request admitted at `at_ms` (Unix milliseconds), or None where
         there is none: then the request is unpriced, never free. Names match whole, never in part,
-        and no other provider's or currency's price stands in."""
-        line = self._lines.get(PricedThing(model, provider, currency), [])
-        begun = bisect_right(line, at_ms, key=attrgetter("effective_from_ms"))
-        return line[begun - 1] if begun else None
+        and no other provider's or currency's price stands in.
+
+        The tenant's own comes first, then that of the plan that it is on at that instant, then the
+        list's; of each the class's own before that of both. Without a tenant it is the list's,
+        without a class that of both.
+        """
+        lines = self._lines.get((model, provider, currency))
+        if lines is None:
+            return None
+        if tenant_id is not None:
+            own = lines.of_tenants.get(tenant_id)
+            price = None if own is None else _at(own, request_class, at_ms)
+            if price is None and lines.of_plans:
+                planned = lines.of_plans.get(self.plan_at(tenant_id, at_ms) or "")
+                price = None if planned is None else _at(planned, request_class, at_ms)
+            if price is not None:
+                return price
+        return _at(lines.listed, request_class, at_ms)
+
+    def plan_at(self, tenant_id: str, at_ms: int) -> str | None:
+        """The plan that the tenant is on at that instant."""
+        plans = self._plans.get(tenant_id)
+        return None if plans is None else plans.at(at_ms)
 
     def has_currency(self, currency: str) -> bool:
         """Whether any price, also one that begins later, is in that currency."""
-        return any(thing.currency == currency for thing in self._lines)
+        return any(of == currency for _, _, of in self._lines)
+
+
+def _at(by_class: _ByClass, request_class: str | None, at_ms: int) -> Price | None:
+    line = by_class.get(request_class)
+    if line is None:
+        line = by_class.get(None)
+    return None if line is None else line.at(at_ms)
+
+
+def _lines_of(prices: Iterable[Price]) -> _Lines:
+    listed: list[Price] = []
+    of_tenants: defaultdict[str, list[Price]] = defaultdict(list)
+    of_plans: defaultdict[str, list[Price]] = defaultdict(list)
+    for price in prices:
+        if price.tenant_id is not None:
+            of_tenants[price.tenant_id].append(price)
+        elif price.plan is not None:
+            of_plans[price.plan].append(price)
+        else:
+            listed.append(price)
+    return _Lines(
+        listed=_by_class(listed),
+        of_tenants={tenant_id: _by_class(some) for tenant_id, some in of_tenants.items()},
+        of_plans={plan: _by_class(some) for plan, some in of_plans.items()},
+    )
+
+
+def _by_class(prices: Iterable[Price]) -> _ByClass:
+    changes: defaultdict[str | None, list[tuple[int, Price | None]]] = defaultdict(list)
+    for price in prices:
+        held = None if price.withdrawn else price
+        changes[price.request_class].append((price.effective_from_ms, held))
+    lines = {request_class: Timeline(some) for request_class, some in changes.items()}
+    both = lines.get(None, Timeline[Price](()))
+    return {
+        request_class: line if request_class is None else layered(line, both)
+        for request_class, line in lines.items()
+    }
+
+
+def _plans_of(members: Iterable[Membership]) -> dict[str, Timeline[str]]:
+    changes: defaultdict[str, list[tuple[int, str | None]]] = defaultdict(list)
+    for each in members:
+        changes[each.tenant_id].append((each.effective_from_ms, each.plan))
+    return {tenant_id: Timeline(some) for tenant_id, some in changes.items()}

@@ -1,4 +1,7 @@
-"""What a request costs: whole tokens times whole pico-units, so that nothing is ever rounded."""
+"""What a request costs: whole tokens times whole pico-units, and the price of a request, so that
+nothing is ever rounded."""
+
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +34,7 @@ def cost_pico(
     output_tokens: int,
     reasoning_tokens: int = 0,
 ) -> int:
-    """What these tokens cost, exactly.
+    """What a request of these tokens costs, exactly.
 
     `cached_tokens` are a part of the prompt and `reasoning_tokens` of the output; what an engine
     says beyond the whole is not counted. Raises ValueError for a negative prompt or output.
@@ -44,15 +47,35 @@ def cost_pico(
         (prompt_tokens - cached) * price.input_pico
         + cached * _cached_input_pico(price)
         + (output_tokens - reasoning) * price.output_pico
-        + reasoning * price.output_pico
+        + reasoning * _reasoning_pico(price)
+        + price.request_pico
     )
 
 
 def most_pico(price: Price, *, prompt_tokens: int, output_tokens: int) -> int:
-    """The most that so many tokens can cost, whatever part of the prompt turns out to be cached:
-    never less than `cost_pico` of as many tokens or fewer."""
-    dearest_input = max(price.input_pico, _cached_input_pico(price))
-    return prompt_tokens * dearest_input + output_tokens * price.output_pico
+    """The most that a request of so many tokens can cost, whatever part of the prompt turns out to
+    be cached and of the output reasoning: never less than `cost_pico` of as many or fewer."""
+    dearest = dearest_of(price)
+    return (
+        prompt_tokens * dearest.input_pico
+        + output_tokens * dearest.output_pico
+        + price.request_pico
+    )
+
+
+class Dearest(NamedTuple):
+    """What one token of a prompt and one of an output can cost at most."""
+
+    input_pico: int
+    output_pico: int
+
+
+def dearest_of(price: Price) -> Dearest:
+    """The dearest kinds of tokens of a price."""
+    return Dearest(
+        input_pico=max(price.input_pico, _cached_input_pico(price)),
+        output_pico=max(price.output_pico, _reasoning_pico(price)),
+    )
 
 
 def rate(
@@ -67,13 +90,23 @@ def rate(
     output_tokens: int,
     reasoning_tokens: int,
     billable: bool,
+    tenant_id: str | None = None,
+    request_class: str | None = None,
 ) -> Cost:
-    """The cost of a request at the price that held for `provider` when it was admitted.
+    """The cost of a request at the price that held for the tenant, its class and `provider` when it
+    was admitted.
 
     A cost beyond COST_PICO_MAX, which no real request reaches, leaves it unpriced: shown and held
     back, where a smaller figure would be wrong.
     """
-    price = book.price_at(model, provider, currency, admitted_at_ms)
+    price = book.price_at(
+        model,
+        provider,
+        currency,
+        admitted_at_ms,
+        tenant_id=tenant_id,
+        request_class=request_class,
+    )
     listed = None
     if price is not None:
         listed = cost_pico(
@@ -109,6 +142,8 @@ def rated(record: UsageRecord, book: PriceBook, currency: str | None) -> UsageRe
         output_tokens=record.output_tokens,
         reasoning_tokens=record.reasoning_tokens,
         billable=record.billable,
+        tenant_id=record.tenant_id,
+        request_class=record.request_class,
     )
     return replace(
         record,
@@ -121,3 +156,7 @@ def rated(record: UsageRecord, book: PriceBook, currency: str | None) -> UsageRe
 
 def _cached_input_pico(price: Price) -> int:
     return price.input_pico if price.cached_input_pico is None else price.cached_input_pico
+
+
+def _reasoning_pico(price: Price) -> int:
+    return price.output_pico if price.reasoning_pico is None else price.reasoning_pico

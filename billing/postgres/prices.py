@@ -1,17 +1,22 @@
-"""Prices as Postgres holds them."""
+"""Prices, and who is on which plan, as Postgres holds them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Column, Row
+from sqlalchemy import Row
+from sqlalchemy.sql.elements import ColumnElement
 
-from billing.domain.price_book import Price
-from billing.postgres.tables import price
+from billing.domain.price_book import Membership, Price
+from billing.postgres.price_tables import plan_member, price
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
-PRICE_COLUMNS: tuple[Column[Any], ...] = tuple(price.c)
+PRICE_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(column for column in price.c if column.name != "class"),
+    price.c["class"].label("request_class"),
+)
+MEMBER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(plan_member.c)
 
 
 def price_from(row: Row[Any]) -> Price:
@@ -21,9 +26,24 @@ def price_from(row: Row[Any]) -> Price:
         model=row.model,
         provider=row.provider,
         currency=row.currency,
-        input_pico=row.input_pico,
+        tenant_id=row.tenant_id,
+        plan=row.plan,
+        request_class=row.request_class,
+        input_pico=row.input_pico or 0,
         cached_input_pico=row.cached_input_pico,
-        output_pico=row.output_pico,
+        output_pico=row.output_pico or 0,
+        reasoning_pico=row.reasoning_pico,
+        request_pico=row.request_pico,
+        effective_from_ms=unix_ms_of(row.effective_from),
+        withdrawn=row.withdrawn,
+    )
+
+
+def member_from(row: Row[Any]) -> Membership:
+    """The plan of a row of MEMBER_COLUMNS."""
+    return Membership(
+        tenant_id=row.tenant_id,
+        plan=row.plan,
         effective_from_ms=unix_ms_of(row.effective_from),
     )
 

@@ -1,5 +1,5 @@
-"""The tables under the usage views and the price book, as queries name them. Migrations 0002, 0004,
-0005, 0007 and 0008 make them.
+"""The tables under the usage views, as queries name them. Migrations 0002, 0005, 0007, 0008 and
+0013 make them.
 
 Rows carry tenant and key ids without foreign keys: a bill outlives its tenant. Partitions by month
 are not listed here; Postgres's own function `ensure_usage_partitions` makes them.
@@ -24,8 +24,6 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-
-from billing.domain.price_book import PRICE_PICO_MAX
 
 metadata = MetaData(
     naming_convention={
@@ -110,6 +108,12 @@ usage_record = Table(
     _check("journal", "(boot IS NULL) = (seq IS NULL)"),
     Index("usage_record_tenant_id_admitted_at_idx", "tenant_id", "admitted_at", "request_id"),
     Index("usage_record_admitted_at_idx", "admitted_at", "request_id"),
+    Index(
+        "usage_record_unpriced_idx",
+        "admitted_at",
+        "request_id",
+        postgresql_where=text("billable AND price_id IS NULL"),
+    ),
     postgresql_partition_by=_BY_MONTH,
 )
 """One row per admitted request. `gateway_id`, `boot` and `seq` say which journal record it came
@@ -255,31 +259,3 @@ billing_policy = Table(
 )
 """Whether an outcome is paid for, by whether any output was generated: a version is written by a
 migration and never changed, which a trigger sees to. `billing.domain.policy` is the same table."""
-
-price = Table(
-    "price",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("model", Text, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("currency", Text, nullable=False),
-    Column("input_pico", BigInteger, nullable=False),
-    Column("cached_input_pico", BigInteger),
-    Column("output_pico", BigInteger, nullable=False),
-    Column("effective_from", _INSTANT, nullable=False),
-    Column("changed", BigInteger, nullable=False),
-    Column("created_at", _INSTANT, nullable=False, server_default=func.now()),
-    UniqueConstraint("model", "provider", "currency", "effective_from"),
-    _check("provider", "provider = 'self' OR provider LIKE 'hosted:_%'"),
-    _check("currency", "currency ~ '^[A-Z]{3}$'"),
-    _check(
-        "pico",
-        f"input_pico BETWEEN 0 AND {PRICE_PICO_MAX}"
-        f" AND cached_input_pico BETWEEN 0 AND {PRICE_PICO_MAX}"
-        f" AND output_pico BETWEEN 0 AND {PRICE_PICO_MAX}",
-    ),
-    _check("effective_from", "effective_from = date_trunc('milliseconds', effective_from)"),
-    Index("price_changed_idx", "changed"),
-)
-"""List prices. A row is written once, numbered by `changed` as the directory's rows are, and begins
-at or after the time at which it is written; triggers see to each of these."""

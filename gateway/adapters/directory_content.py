@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Row
 
-from billing.domain.price_book import Price, PriceBook
-from billing.postgres.prices import price_from
+from billing.domain.price_book import Membership, Price, PriceBook
+from billing.postgres.prices import member_from, price_from
 from gateway.adapters.directory_queries import DirectoryRows
 from gateway.adapters.directory_rows import (
     hosted_provider_from,
@@ -68,6 +68,7 @@ class DirectoryContent:
         """Those that may be used: none at a hosted provider's server, whatever Postgres says."""
         self.providers: dict[str, HostedProvider] = {}
         self._prices: dict[int, Price] = {}
+        self._members: dict[int, Membership] = {}
         self._price_book: PriceBook | None = None
         self._registered: dict[str, Worker] = {}
         self._provider_urls: dict[str, str] = {}
@@ -88,7 +89,7 @@ class DirectoryContent:
     def price_book(self) -> PriceBook:
         """Every price that was read, put in order when it is first asked for."""
         if self._price_book is None:
-            self._price_book = PriceBook(self._prices.values())
+            self._price_book = PriceBook(self._prices.values(), self._members.values())
         return self._price_book
 
     def update(self, rows: DirectoryRows) -> DirectoryChange:
@@ -108,6 +109,9 @@ class DirectoryContent:
             self._set_workers_aside()
         if rows.prices:
             self._prices |= {row.id: price_from(row) for row in rows.prices}
+        if rows.members:
+            self._members |= {row.id: member_from(row) for row in rows.members}
+        if rows.prices or rows.members:
             self._price_book = None
         tenants = [self._put_tenant(row) for row in rows.tenants]
         keys = [self._put_key(row) for row in rows.keys]
@@ -115,7 +119,7 @@ class DirectoryContent:
             tenants=[tenant for tenant in tenants if tenant is not None],
             keys=[key for key in keys if key is not None],
             fleet=bool(rows.models or rows.workers or rows.providers),
-            prices=bool(rows.prices),
+            prices=bool(rows.prices or rows.members),
         )
 
     def _set_workers_aside(self) -> None:

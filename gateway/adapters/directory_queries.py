@@ -8,8 +8,8 @@ from sqlalchemy import Row, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
-from billing.postgres.prices import PRICE_COLUMNS
-from billing.postgres.tables import price
+from billing.postgres.price_tables import plan_member, price
+from billing.postgres.prices import MEMBER_COLUMNS, PRICE_COLUMNS
 from gateway.adapters.directory_rows import (
     HOSTED_COLUMNS,
     KEY_COLUMNS,
@@ -42,6 +42,7 @@ class DirectoryRows:
     workers: Rows = field(default_factory=list)
     providers: Rows = field(default_factory=list)
     prices: Rows = field(default_factory=list)
+    members: Rows = field(default_factory=list)
 
 
 _NEWEST = func.greatest(
@@ -76,6 +77,8 @@ async def changed_rows(
         yield DirectoryRows(providers=rows)
     async for rows in _batches(db, price, PRICE_COLUMNS, after, newest):
         yield DirectoryRows(prices=rows)
+    async for rows in _batches(db, plan_member, MEMBER_COLUMNS, after, newest):
+        yield DirectoryRows(members=rows)
     async for rows in _batches(db, tenant, TENANT_COLUMNS, after, newest):
         yield DirectoryRows(tenants=rows)
     async for rows in _batches(db, api_key, KEY_COLUMNS, after, newest):

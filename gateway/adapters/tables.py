@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from billing.postgres.tables import price
+from billing.postgres.price_tables import plan_member, price
 
 metadata = MetaData(
     naming_convention={
@@ -62,6 +62,7 @@ tenant = Table(
     Column("currency", Text, nullable=False),
     Column("time_zone", Text, nullable=False),
     Column("billing_profile", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("billing_terms", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("limits", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("limits_version", BigInteger, nullable=False),
     _changed(),
@@ -180,5 +181,5 @@ audit_log = Table(
     Index("audit_log_subject_kind_subject_id_id_idx", "subject_kind", "subject_id", "id"),
 )
 
-DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider, price)
+DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider, price, plan_member)
 """What gateways hold in memory and follow by `changed`."""

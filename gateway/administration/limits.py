@@ -74,7 +74,12 @@ class LimitVerbs(Store):
     async def _revise_tenant(self, actor: str, tenant_id: str, revise: Revision) -> Tenant:
         async with self._changing(actor) as change:
             before = await existing_tenant(change.db, tenant_id)
-            reach = await reach_of(change.db, currency=before.currency, now_ms=self._now_ms())
+            reach = await reach_of(
+                change.db,
+                tenant_id=tenant_id,
+                currency=before.currency,
+                now_ms=self._now_ms(),
+            )
             revised = revise(before.limits, reach)
             if tenant_limits(revised) == tenant_limits(before.limits):
                 return before
@@ -101,6 +106,7 @@ class LimitVerbs(Store):
             owner = await existing_tenant(change.db, before.tenant_id)
             reach = await reach_of(
                 change.db,
+                tenant_id=owner.id,
                 currency=owner.currency,
                 now_ms=self._now_ms(),
                 of_key=True,

@@ -10,8 +10,8 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.price_book import PRICE_PICO_MAX, Price, PriceBook
+from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import PRICE_COLUMNS, instant_of, price_from
-from billing.postgres.tables import price as price_table
 from gateway.adapters.price_news import publish_price
 from gateway.administration.checks import EXPIRY_MAX_MS, check_currency
 from gateway.administration.fleet import known_models
@@ -167,6 +167,9 @@ async def _book(db: AsyncConnection, wanted: NewPrice) -> PriceBook:
             price_table.c.model == wanted.model,
             price_table.c.provider == wanted.provider,
             price_table.c.currency == wanted.currency,
+            price_table.c.tenant_id.is_(None),
+            price_table.c.plan.is_(None),
+            price_table.c["class"].is_(None),
         )
     )
     return PriceBook(price_from(row) for row in rows)

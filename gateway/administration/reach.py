@@ -6,8 +6,8 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.price_book import PriceBook
-from billing.postgres.prices import PRICE_COLUMNS, price_from
-from billing.postgres.tables import price
+from billing.postgres.price_tables import plan_member, price
+from billing.postgres.prices import MEMBER_COLUMNS, PRICE_COLUMNS, member_from, price_from
 from gateway.administration.fleet import known_models
 from gateway.domain.limits_check import SELF, Reach
 
@@ -15,12 +15,14 @@ from gateway.domain.limits_check import SELF, Reach
 async def reach_of(
     db: AsyncConnection,
     *,
+    tenant_id: str,
     currency: str,
     now_ms: int,
     of_key: bool = False,
     allowed_models: Collection[str] | None = None,
 ) -> Reach:
     """The reach of a tenant that is billed in `currency`, or of its key for `allowed_models`."""
+    members = await db.execute(select(*MEMBER_COLUMNS).where(plan_member.c.tenant_id == tenant_id))
     rows = await db.execute(
         select(*PRICE_COLUMNS).where(price.c.currency == currency, price.c.provider == SELF)
     )
@@ -29,6 +31,7 @@ async def reach_of(
         allowed_models=allowed_models,
         of_key=of_key,
         currency=currency,
-        prices=PriceBook(price_from(row) for row in rows),
+        tenant_id=tenant_id,
+        prices=PriceBook(map(price_from, rows), map(member_from, members)),
         now_ms=now_ms,
     )

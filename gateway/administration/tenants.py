@@ -49,7 +49,9 @@ class TenantVerbs(Store):
             "billing_profile": msgspec.to_builtins(billing_profile),
         }
         async with self._changing(actor) as change:
-            reach = await reach_of(change.db, currency=currency, now_ms=self._now_ms())
+            reach = await reach_of(
+                change.db, tenant_id=tenant_id, currency=currency, now_ms=self._now_ms()
+            )
             checked = limits_from(limits, reach)
             if await _found(change.db, tenant_id) is not None:
                 raise Conflict(f"tenant {tenant_id} exists already")

@@ -24,7 +24,7 @@ import msgspec
 from billing.domain.money import InvalidAmount, parse_amount
 from billing.domain.price_book import PriceBook
 from gateway.domain.field_errors import unprocessable_field
-from gateway.domain.tenant import Limits, ModelLimits, TenantLimits
+from gateway.domain.tenant import Limits, ModelLimits, RequestClass, TenantLimits
 from gateway.errors import Unprocessable
 
 SELF = "self"
@@ -40,6 +40,7 @@ class Reach:
     """Those that the key may use; None is all, and a tenant's."""
     of_key: bool = False
     """Whether they are a key's, and may leave to its tenant what a tenant must say."""
+    tenant_id: str | None = None
     currency: str = "USD"
     prices: PriceBook = field(default_factory=PriceBook)
     now_ms: int = 0
@@ -143,9 +144,21 @@ def _check_budget(where: str, budget: str, models: Collection[str], reach: Reach
     if not models:
         raise Unprocessable(f"{where}: there is no model that it could be for", param=where)
     for model_id in models:
-        if reach.prices.price_at(model_id, SELF, reach.currency, reach.now_ms) is None:
+        if not all(_is_priced(model_id, request_class, reach) for request_class in RequestClass):
             raise Unprocessable(
                 f"{where}: the model {model_id} has no price in {reach.currency} now, so what its "
                 "requests cost could not be held within a budget",
                 param=where,
             )
+
+
+def _is_priced(model_id: str, request_class: RequestClass, reach: Reach) -> bool:
+    price = reach.prices.price_at(
+        model_id,
+        SELF,
+        reach.currency,
+        reach.now_ms,
+        tenant_id=reach.tenant_id,
+        request_class=request_class.value,
+    )
+    return price is not None

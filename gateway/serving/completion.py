@@ -210,14 +210,13 @@ class Completions:
             arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
         )
         model = usable_model(caller, request.model, self._directory)
-        spending = spending_of(caller, model.id, self._directory, at_ms=arrival.at_ms)
+        asked = request_class(caller, asked_batch=request.asked_batch)
+        spending = spending_of(
+            caller, model.id, self._directory, at_ms=arrival.at_ms, request_class=asked
+        )
         route = HostedRoute(self._upstream.hosted, caller, request, spending)
         waited_ms = 0
-        pool = pool_of(
-            model.id,
-            request_class(caller, asked_batch=request.asked_batch),
-            self._directory.workers(model.id),
-        )
+        pool = pool_of(model.id, asked, self._directory.workers(model.id))
         if not self._is_served(pool) and route.target() is None:
             waited_ms = await self._until_worker(pool, arrival, caller, request)
         return Asking(arrival, caller, request, model, pool, route, waited_ms)

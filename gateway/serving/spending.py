@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from billing.domain.price_book import Price, PriceBook
-from billing.domain.rating import most_pico
+from billing.domain.rating import dearest_of, most_pico
 from gateway.domain.billing_month import month_key
 from gateway.domain.limits_check import SELF
 from gateway.domain.scopes import scopes_of
+from gateway.domain.tenant import RequestClass
 from gateway.errors import Overloaded, QuotaExceeded, Unpriced
 from gateway.serving.authenticate import Caller
 from gateway.serving.estimate import Estimate
@@ -16,14 +17,18 @@ from gateway.serving.ports import Directory
 
 @dataclass(frozen=True)
 class Rates:
-    """The dearest that a token can cost: at whichever provider its choice is served. Pico-units."""
+    """The dearest that a token and a request can cost: at whichever provider its choice is served.
+    Pico-units."""
 
     input_pico: int
     output_pico: int
+    request_pico: int = 0
 
     def most_pico(self, prompt_tokens: int, output_tokens: int) -> int:
-        """What so many tokens cost at most."""
-        return prompt_tokens * self.input_pico + output_tokens * self.output_pico
+        """What a request of so many tokens costs at most."""
+        return (
+            prompt_tokens * self.input_pico + output_tokens * self.output_pico + self.request_pico
+        )
 
 
 @dataclass
@@ -41,6 +46,8 @@ class Spending:
     at_ms: int
     month: str
     has_budget: bool
+    tenant_id: str
+    request_class: str
     is_priced: bool = True
     """Whether the book has every price that holds at its arrival."""
     needs: Estimate | None = None
@@ -54,8 +61,15 @@ class Spending:
         return self.rates.most_pico(self.needs.prompt_tokens_max, self.needs.output_tokens_max)
 
     def price(self, provider: str) -> Price | None:
-        """A provider's price of the model at the request's arrival."""
-        return self.book.price_at(self.model, provider, self.currency, self.at_ms)
+        """A provider's price of the model for this tenant and class at the request's arrival."""
+        return self.book.price_at(
+            self.model,
+            provider,
+            self.currency,
+            self.at_ms,
+            tenant_id=self.tenant_id,
+            request_class=self.request_class,
+        )
 
     def allows(self, provider: str) -> bool:
         """Whether the provider may serve it, as far as money goes."""
@@ -74,11 +88,11 @@ class Spending:
         reach, those without a price left out."""
         prices = [p for p in map(self.price, (SELF, *hosted)) if p is not None]
         self.needs = needs
+        dearest = [dearest_of(price) for price in prices]
         self.rates = Rates(
-            input_pico=max(
-                (most_pico(p, prompt_tokens=1, output_tokens=0) for p in prices), default=0
-            ),
-            output_pico=max((p.output_pico for p in prices), default=0),
+            input_pico=max((each.input_pico for each in dearest), default=0),
+            output_pico=max((each.output_pico for each in dearest), default=0),
+            request_pico=max((price.request_pico for price in prices), default=0),
         )
 
     def require_price(self) -> None:
@@ -112,7 +126,9 @@ class Spending:
             refused.message += f"; with max_tokens of at most {fitting} it may fit"
 
 
-def spending_of(caller: Caller, model: str, directory: Directory, *, at_ms: int) -> Spending:
+def spending_of(
+    caller: Caller, model: str, directory: Directory, *, at_ms: int, request_class: RequestClass
+) -> Spending:
     """The money of a request that arrived at `at_ms` (Unix ms). Raises as `require_price`."""
     tenant = caller.tenant
     scopes = scopes_of(tenant, caller.key, model)
@@ -123,6 +139,8 @@ def spending_of(caller: Caller, model: str, directory: Directory, *, at_ms: int)
         at_ms=at_ms,
         month=month_key(at_ms, tenant.time_zone, tenant.currency),
         has_budget=any(scope.budget_pico is not None for scope in scopes),
+        tenant_id=tenant.id,
+        request_class=request_class.value,
         is_priced=directory.knows_prices_at(at_ms),
     )
     spending.require_price()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from billing.postgres.tables import price
+from billing.postgres.price_tables import price
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model, ModelLimits
 from gateway.errors import NotFound, Unprocessable

@@ -68,7 +68,9 @@ class Streams:
         upstream = Upstream(self.engine, self.fleet, self.clock, hosted)
         request = read_request("chat", json.dumps(CHAT).encode(), {})
         caller = Caller(a_tenant(), a_key())
-        spending = spending_of(caller, "m", directory, at_ms=START_MS)
+        spending = spending_of(
+            caller, "m", directory, at_ms=START_MS, request_class=RequestClass.INTERACTIVE
+        )
         route = HostedRoute(hosted, caller, request, spending)
         self.streams = ChoiceStreams(
             upstream,

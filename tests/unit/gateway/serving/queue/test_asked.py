@@ -56,7 +56,7 @@ def asked(
         at_ms=0,
         at_us=0,
     )
-    spending = spending_of(caller, "m", directory, at_ms=0)
+    spending = spending_of(caller, "m", directory, at_ms=0, request_class=RequestClass.INTERACTIVE)
     route = HostedRoute(HostedFallback(directory, LoopClock()), caller, request, spending)
     return place_asked(
         Asking(arrival, caller, request, a_model(), "m", route), NEEDS, QueueSettings()
