@@ -15,8 +15,8 @@ from gateway.adapters import tables
 def target_metadata() -> list[MetaData]:
     """Every table that the code knows, to be compared with what the revisions make."""
     known = [tables.metadata]
-    if importlib.util.find_spec("billing.postgres.reconcile_tables") is not None:
-        known.append(importlib.import_module("billing.postgres.reconcile_tables").metadata)
+    if importlib.util.find_spec("billing.postgres.invoice_tables") is not None:
+        known.append(importlib.import_module("billing.postgres.invoice_tables").metadata)
     return known
 
 

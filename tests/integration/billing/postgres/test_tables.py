@@ -2,7 +2,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, inspect
 
-from billing.postgres.reconcile_tables import metadata
+from billing.postgres.invoice_tables import metadata
 from gateway.adapters.postgres import async_engine
 
 
