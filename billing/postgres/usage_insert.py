@@ -177,11 +177,11 @@ def attempts_of(rows: Sequence[JournaledRecord], written: Collection[UUID]) -> l
     return [
         AttemptOf(row.record, attempt)
         for row in rows
-        for attempt in _one_per_number(row.record.attempts)
+        for attempt in one_per_number(row.record.attempts)
     ]
 
 
-def _one_per_number(attempts: Sequence[UsageAttempt]) -> list[UsageAttempt]:
+def one_per_number(attempts: Sequence[UsageAttempt]) -> list[UsageAttempt]:
     """The first of each choice and number."""
     if len(attempts) == 1:
         return list(attempts)

@@ -10,7 +10,7 @@ from billing.postgres.journal_gaps import Gap
 from billing.postgres.journal_watermarks import Watermark
 from billing.postgres.shipments import Shipment, encode_ahead
 from billing.postgres.usage_direct import Encoded
-from billing.postgres.usage_insert import JournaledRecord
+from billing.postgres.usage_run import Run
 from gateway.adapters.journal.backlog import Backlog, Batch
 
 
@@ -19,7 +19,7 @@ class Load:
     """A batch with its rows as Postgres takes them, ready before its turn comes."""
 
     batch: Batch
-    rows: list[JournaledRecord]
+    rows: Run
     encoded: Encoded | None
     read_at_s: float
     """Before it was read: all that was durable then is in it, where the batch is `complete`."""
@@ -59,10 +59,7 @@ class Loads:
         batch = self._backlog.read(self._rows_max, after=after)
         if batch is None:
             return None
-        rows = [
-            JournaledRecord(entry.body, self._gateway_id, batch.boot, entry.seq)
-            for entry in batch.ended
-        ]
+        rows = Run(batch.ended, self._gateway_id, batch.boot)
         return Load(batch, rows, encode_ahead(rows), read_at_s)
 
 

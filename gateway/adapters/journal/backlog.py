@@ -10,7 +10,6 @@ from typing import Protocol
 
 from gateway.adapters.journal.batch import Durable
 from gateway.adapters.journal.entries import (
-    CountedAdmission,
     EndedEntry,
     SegmentHeader,
     UndecodableRecord,
@@ -239,33 +238,34 @@ def _missing_is_an_error() -> Iterator[None]:
 
 def _take_all(batch: Batch, frames: list[Frame], rows_max: int) -> int:
     """Take records into the batch until it has so many ends; returns how many were taken."""
+    ended = batch.ended
     for taken, frame in enumerate(frames):
-        if len(batch.ended) >= rows_max:
+        if len(ended) >= rows_max:
             return taken
-        _take(batch, frame)
         batch.offset = frame.end
+        try:
+            record = decode_to_ship(frame.payload)
+        except UndecodableRecord as error:
+            _put_by(batch, frame, error.seq)
+            continue
+        if isinstance(record, SegmentHeader):
+            _skip_to(batch, record.first_seq)
+        elif record.seq == batch.seq + 1 or _number(batch, record.seq):
+            batch.seq = record.seq
+            if isinstance(record, EndedEntry):
+                ended.append(record)
+                batch.last_at_ms = record.body.ended_at_ms
+            else:
+                batch.admitted_count += 1
+                batch.last_at_ms = record.body.admitted_at_ms
     return len(frames)
 
 
-def _take(batch: Batch, frame: Frame) -> None:
-    try:
-        record = decode_to_ship(frame.payload)
-    except UndecodableRecord as error:
-        seq = batch.seq + 1 if error.seq is None else error.seq
-        if _number(batch, seq):
-            source = f"{batch.boot}:{seq}"
-            batch.unreadable.append(Unreadable(source, frame.payload))
-        return
-    if isinstance(record, SegmentHeader):
-        _skip_to(batch, record.first_seq)
-    elif not _number(batch, record.seq):
-        return
-    elif isinstance(record, CountedAdmission):
-        batch.admitted_count += 1
-        batch.last_at_ms = record.body.admitted_at_ms
-    else:
-        batch.ended.append(record)
-        batch.last_at_ms = record.body.ended_at_ms
+def _put_by(batch: Batch, frame: Frame, told: int | None) -> None:
+    """A record that this version cannot read, with its number where that is legible."""
+    seq = batch.seq + 1 if told is None else told
+    if _number(batch, seq):
+        batch.unreadable.append(Unreadable(f"{batch.boot}:{seq}", frame.payload))
 
 
 def _number(batch: Batch, seq: int) -> bool:

@@ -10,7 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from usage_rows import everything, many, of_every_kind, told_otherwise
 
 from billing.postgres import shipments
-from billing.postgres.shipments import COPY_ROWS_MIN, encode_ahead, insert_isolating, store_spare
+from billing.postgres.journal_watermarks import Watermark
+from billing.postgres.shipments import (
+    COPY_ROWS_MIN,
+    Shipment,
+    WatermarkMoved,
+    encode_ahead,
+    store,
+    store_spare,
+)
 from billing.postgres.usage_direct import ATTEMPT_NAMES, RECORD_NAMES, copy_new, encode
 from billing.postgres.usage_insert import (
     ATTEMPT_COLUMNS,
@@ -18,6 +26,8 @@ from billing.postgres.usage_insert import (
     JournaledRecord,
     insert_batch,
 )
+from billing.postgres.usage_run import Run
+from gateway.adapters.journal.entries import EndedEntry
 from gateway.adapters.postgres import async_engine
 
 
@@ -78,6 +88,21 @@ async def test_nothing_goes_twice(engine: AsyncEngine) -> None:
     assert [each["output_tokens"] for each in attempts if each["request_id"] == kept] == [20]
 
 
+def a_shipment(rows: list[JournaledRecord]) -> Shipment:
+    """The first of its boot, made ready ahead."""
+    run = Run([EndedEntry(row.seq or 0, row.record) for row in rows], "gw-1", 7)
+    seq = len(rows)
+    return Shipment(
+        gateway_id="gw-1",
+        boot=7,
+        rows=run,
+        encoded=encode_ahead(run),
+        letters=(),
+        before=Watermark(),
+        after=Watermark(seq=seq, ended_count=seq),
+    )
+
+
 async def test_what_is_made_ready_ahead_is_what_is_written(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,14 +111,41 @@ async def test_what_is_made_ready_ahead_is_what_is_written(
     async def never(db: AsyncConnection, rows: object) -> int:
         raise AssertionError
 
-    ahead = encode_ahead(many(COPY_ROWS_MIN))
-    assert ahead is not None
     assert encode_ahead(many(COPY_ROWS_MIN - 1)) is None
-    for way in ("copy_batch", "insert_batch"):
+    shipment = a_shipment(many(COPY_ROWS_MIN))
+    assert shipment.encoded is not None
+    for way in ("copy_batch", "insert_batch", "encode_ahead"):
         monkeypatch.setattr(shipments, way, never)
-    async with engine.begin() as db:
-        assert await insert_isolating(db, many(COPY_ROWS_MIN), ahead) == []
+    assert await store(engine, shipment) == 0
     assert len((await everything(engine))[0]) == COPY_ROWS_MIN
+
+
+async def test_a_shipment_of_which_one_is_there(engine: AsyncEngine) -> None:
+    """Its others are stored and its watermark moves, once; what differs from the row is kept."""
+    rows = many(COPY_ROWS_MIN)
+    assert await store_spare(engine, [rows[3]._replace(boot=None, seq=None)]) == 0
+    differs = msgspec.structs.replace(rows[3].record, output_tokens=99)
+    told = [row._replace(record=differs) if at == 3 else row for at, row in enumerate(rows)]
+    shipment = a_shipment(told)
+    assert await store(engine, shipment) == 0
+    with pytest.raises(WatermarkMoved):
+        await store(engine, shipment)
+    records, _ = await everything(engine)
+    assert len(records) == COPY_ROWS_MIN
+    assert {record["output_tokens"] for record in records} == {20}
+    async with engine.connect() as db:
+        assert await db.scalar(text("SELECT count(*) FROM usage_late")) == 1
+
+
+async def test_a_shipment_that_tells_twice(engine: AsyncEngine) -> None:
+    """The first account is the row."""
+    rows = many(COPY_ROWS_MIN)
+    differs = msgspec.structs.replace(rows[3].record, output_tokens=99)
+    again = rows[3]._replace(record=differs, seq=COPY_ROWS_MIN + 1)
+    assert await store(engine, a_shipment([*rows, again])) == 0
+    records, _ = await everything(engine)
+    assert len(records) == COPY_ROWS_MIN
+    assert {record["output_tokens"] for record in records} == {20}
 
 
 async def test_a_value_that_no_column_holds(engine: AsyncEngine) -> None:
