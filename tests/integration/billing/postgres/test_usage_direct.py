@@ -19,7 +19,8 @@ from billing.postgres.shipments import (
     store,
     store_spare,
 )
-from billing.postgres.usage_direct import ATTEMPT_NAMES, RECORD_NAMES, copy_new, encode
+from billing.postgres.usage_binary import ATTEMPT_NAMES, RECORD_NAMES
+from billing.postgres.usage_direct import copy_new, encode
 from billing.postgres.usage_insert import (
     ATTEMPT_COLUMNS,
     RECORD_COLUMNS,
