@@ -164,7 +164,7 @@ async def _reading(
 ) -> tuple[Result, Found]:
     engine = async_engine(connection.database_url, pooled=False)
     try:
-        found = await _look(connection.redis_url, engine)
+        found = await look_at_usage(connection.redis_url, engine)
         async with engine.connect() as db:
             return await work(db), found
     except (OSError, PostgresError, SQLAlchemyError) as error:
@@ -173,8 +173,8 @@ async def _reading(
         await engine.dispose()
 
 
-async def _look(redis_url: str | None, engine: AsyncEngine) -> Found:
-    """Without Redis nobody knows."""
+async def look_at_usage(redis_url: str | None, engine: AsyncEngine) -> Found:
+    """How complete usage is; without Redis nobody knows."""
     if redis_url is None:
         return Found(NOT_KNOWN, 0)
     redis = connect_redis(redis_url, timeout_ms=REDIS_TIMEOUT_MS)
