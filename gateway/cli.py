@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "user": ("gateway.commands.user:user", "Users and their tokens."),
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),
+    "unit-cost": ("gateway.commands.unit_cost:unit_cost", "The pool's bill, and whom it is for."),
     "journal": ("gateway.commands.journal:journal", "Journals that gateways left on a disk."),
     "dead-letters": (
         "gateway.commands.dead_letters:dead_letters",
