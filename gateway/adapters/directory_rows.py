@@ -39,6 +39,7 @@ TENANT_COLUMNS: tuple[ColumnElement[Any], ...] = (
     tenant.c.currency,
     tenant.c.time_zone,
     tenant.c.billing_profile,
+    tenant.c.billing_terms,
     cast(tenant.c.limits, Text).label("limits_text"),
     tenant.c.limits_version,
     tenant.c.changed,
@@ -71,7 +72,9 @@ def tenant_from(row: Row[Any], known_limits: dict[str, Limits] | None = None) ->
         suspended=row.suspended_at is not None,
         currency=row.currency,
         time_zone=row.time_zone,
-        billing_profile=msgspec.convert(row.billing_profile, BillingProfile),
+        billing_profile=msgspec.convert(
+            {**row.billing_profile, **row.billing_terms}, BillingProfile
+        ),
         limits=_limits_from(row.limits_text, known_limits),
         limits_version=row.limits_version,
     )

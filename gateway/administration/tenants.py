@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
 from gateway.adapters.tables import api_key
 from gateway.adapters.tables import tenant as tenant_table
+from gateway.administration.billing_profiles import check_billing_profile, profile_columns
 from gateway.administration.checks import (
     check_currency,
     check_name,
@@ -46,7 +46,7 @@ class TenantVerbs(Store):
             "name": check_name(name),
             "currency": check_currency(currency),
             "time_zone": check_time_zone(time_zone),
-            "billing_profile": msgspec.to_builtins(billing_profile),
+            **profile_columns(check_billing_profile(billing_profile)),
         }
         async with self._changing(actor) as change:
             reach = await reach_of(
@@ -88,7 +88,7 @@ class TenantVerbs(Store):
         if time_zone is not None:
             values["time_zone"] = check_time_zone(time_zone)
         if billing_profile is not None:
-            values["billing_profile"] = msgspec.to_builtins(billing_profile)
+            values |= profile_columns(check_billing_profile(billing_profile))
         updated, changed = await self._update(actor, tenant_id, values, suspended)
         if suspended and changed is not None:
             await self._publish("tenant", tenant_id, changed)

@@ -16,6 +16,15 @@ Budget = Annotated[
     ),
 ]
 """Money as people write it; `limits_check` reads it with its currency before it is stored."""
+TaxRate = Annotated[
+    str,
+    msgspec.Meta(
+        description="Percent, in plain digits with at most three decimals; 100 at most",
+        examples=["19"],
+        extra_json_schema={"pattern": r"^(100(\.0{1,3})?|(0|[1-9][0-9]?)(\.[0-9]{1,3})?)$"},
+    ),
+]
+PaymentTermsDays = Annotated[int, msgspec.Meta(ge=0, le=365)]
 
 
 MAX_QUEUED = 64
@@ -93,7 +102,7 @@ class TenantLimits(Limits, frozen=True, forbid_unknown_fields=True, kw_only=True
 class BillingProfile(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """Whom an invoice is made out to."""
+    """Whom an invoice is made out to, and on what terms."""
 
     legal_name: str | None = None
     email: str | None = None
@@ -102,6 +111,16 @@ class BillingProfile(
     country: str | None = None
     """ISO 3166 alpha-2."""
     tax_id: str | None = None
+    tax_rate: TaxRate | None = None
+    """None is 0."""
+    tax_name: str | None = None
+    """What the tax is called on the invoice; None is `Tax`."""
+    tax_note: str | None = None
+    """Printed below the total, such as why no tax is charged."""
+    payment_terms_days: PaymentTermsDays | None = None
+    """An invoice is due so many days after it was issued; None is 30."""
+    reference: str | None = None
+    """What the customer wants on its invoices, such as the number of an order."""
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,6 +56,36 @@ async def test_a_tenant_is_created_changed_and_listed(api: AdminApi) -> None:
     assert listed["next_cursor"] is None
 
 
+async def test_billing_terms_are_part_of_the_profile(api: AdminApi) -> None:
+    """Written and read as one; a PATCH of the profile replaces it whole, and is in the audit
+    log."""
+    profile = {
+        "legal_name": "Acme GmbH",
+        "tax_rate": "19",
+        "tax_name": "VAT",
+        "tax_note": "Reverse charge",
+        "payment_terms_days": 14,
+        "reference": "PO-1",
+    }
+    changed = await api.json("PATCH", "/tenants/acme", {"billing_profile": profile})
+    assert changed["billing_profile"] == profile
+    assert (await api.json("GET", "/tenants/acme"))["billing_profile"] == profile
+    entry = (await api.json("GET", "/audit?action=tenant.update"))["items"][0]
+    assert entry["after"]["billing_profile"] == profile
+    less = await api.json("PATCH", "/tenants/acme", {"billing_profile": {"tax_rate": "7.5"}})
+    assert less["billing_profile"] == {"tax_rate": "7.5"}
+    for wrong, param in (
+        ({"tax_rate": 19}, "billing_profile.tax_rate"),
+        ({"tax_rate": "19 %"}, "billing_profile.tax_rate"),
+        ({"payment_terms_days": 366}, "billing_profile.payment_terms_days"),
+        ({"country": "Germany"}, "billing_profile.country"),
+        ({"vat": "19"}, "billing_profile.vat"),
+    ):
+        refused = await api.call("PATCH", "/tenants/acme", {"billing_profile": wrong})
+        assert (refused.status_code, refused.json()["param"]) == (422, param)
+    assert (await api.json("GET", "/tenants/acme"))["billing_profile"] == {"tax_rate": "7.5"}
+
+
 async def test_lists_are_paged_by_an_opaque_cursor(api: AdminApi) -> None:
     """Every tenant once, however small the pages."""
     for number in range(4):
