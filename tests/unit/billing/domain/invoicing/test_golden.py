@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from invoice_rows import UsedRow, groups_of, placed, rate_row
 from msgspec.structs import replace
 
 from billing.domain.invoicing.credit import CreditLine, CreditNote, credit, left_to_credit
-from billing.domain.invoicing.document import Document, canonical_bytes, read_document
+from billing.domain.invoicing.document import Document, canonical_bytes, due_on, read_document
 from billing.domain.invoicing.lines import lines_of, show_unit_price
+from billing.domain.invoicing.numbering import date_of_issue, number_of, series_of
 from billing.domain.invoicing.periods import month
 from billing.domain.invoicing.rounding import show_minor
 from billing.domain.invoicing.tax import Tax, parse_tax_rate
@@ -88,8 +90,15 @@ def invoice_of(usage: dict[str, Any]) -> Document:
         note=said.get("note", ""),
     )
     lines = lines_of(groups_of(found), currency, tax)
+    issued_at = period.end + timedelta(hours=36)
+    issued_on = date_of_issue(issued_at, SELLER.time_zone)
     return replace(
         a_document(),
+        number=number_of(series_of(SELLER.invoice_prefix, issued_on), 1),
+        issued_at=issued_at,
+        issued_on=issued_on,
+        due_on=due_on(issued_on, 30),
+        cut_off=issued_at - timedelta(milliseconds=1),
         currency=currency,
         seller=SELLER,
         customer=CUSTOMER,
@@ -126,6 +135,16 @@ def test_inv_7_rows_and_prices_make_the_invoice_that_was_written_by_hand(folder:
     shown = [totals.subtotal_minor, tax.tax_minor, totals.total_minor]
     assert [exact, *(show_minor(minor, currency) for minor in shown), document.row_count] == [
         expected[name] for name in ("exact", "subtotal", "tax", "total", "rows")
+    ]
+
+
+@EACH
+def test_its_period_number_and_dates(folder: Path) -> None:
+    """Issued 36 hours after its end; the dates are those of the seller, in London."""
+    expected, document = read(folder, "invoice.toml"), invoice_of(read(folder, "usage.toml"))
+    assert [document.period.start, document.period.end] == expected["period"]
+    assert [document.number, document.issued_on, document.due_on] == [
+        expected[name] for name in ("number", "issued_on", "due_on")
     ]
 
 
