@@ -3,6 +3,7 @@ one by one. Stores are compared with it."""
 
 from collections.abc import Container, Iterable
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -35,7 +36,10 @@ class UsedRow(msgspec.Struct, kw_only=True):
     """The invoice, not void, that it is on."""
 
 
-def rate_row(row: UsedRow, book: PriceBook) -> UsedRow:
+Used = TypeVar("Used", bound=UsedRow)
+
+
+def rate_row(row: Used, book: PriceBook) -> Used:
     """The row with the price of its arrival, for good."""
     row.price = book.price_at(
         row.model,
@@ -57,13 +61,13 @@ def rate_row(row: UsedRow, book: PriceBook) -> UsedRow:
 
 
 def placed(
-    rows: Iterable[UsedRow],
+    rows: Iterable[Used],
     *,
     period: Month,
     invoiced: Container[str] = (),
     tenant_id: str = "t",
     currency: str = "USD",
-) -> list[tuple[UsedRow, Place]]:
+) -> list[tuple[Used, Place]]:
     """The rows that an invoice has, and where each goes."""
     found = []
     for row in rows:
@@ -105,6 +109,6 @@ def group_of(row: UsedRow, place: Place) -> UsageGroup:
     )
 
 
-def groups_of(found: Iterable[tuple[UsedRow, Place]]) -> list[UsageGroup]:
+def groups_of(found: Iterable[tuple[Used, Place]]) -> list[UsageGroup]:
     """A group for each record on an invoice."""
     return [group_of(row, place) for row, place in found]
