@@ -23,7 +23,7 @@ def run(parts: list[str], folder: Path, *, quick: bool) -> None:
         found = appends.measure(folder, seconds=0.1 if quick else 1.5, rounds=1 if quick else 3)
         show(_title("The journal"), appends.COLUMNS, [each.row() for each in found])
     if "request" in parts:
-        served = request.measure(folder, each=3 if quick else 10, rounds=2 if quick else 40)
+        served = request.measure(folder, seconds=0.2 if quick else 20.0)
         show(_title("A request"), request.COLUMNS, [each.row() for each in served])
     if not {"shipping", "outage"} & set(parts):
         return
