@@ -74,21 +74,22 @@ def currency_exponent(currency: str) -> int:
     return exponent
 
 
-def parse_amount(text: object, currency: str) -> int:
+def parse_amount(text: object, currency: str, *, decimals_max: int | None = None) -> int:
     """Pico-units of a text such as "500.00", exactly.
 
-    Raises UnknownCurrency, and InvalidAmount for anything but plain digits with at most the
-    currency's own number of decimals: a number that is no text, a sign, blanks, an exponent, a
-    leading zero, and 10**12 units or more.
+    Raises UnknownCurrency, and InvalidAmount for anything but plain digits with at most
+    `decimals_max` decimals, at most PICO_DIGITS, or the currency's own number of them: a number
+    that is no text, a sign, blanks, an exponent, a leading zero, and 10**12 units or more.
     """
     exponent = currency_exponent(currency)
+    most = exponent if decimals_max is None else decimals_max
     found = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
     decimals: str = "" if found is None else found[2] or ""
-    if found is None or len(decimals) > exponent:
+    if found is None or len(decimals) > most:
         example = "500" + ("." + "0" * exponent if exponent else "")
         raise InvalidAmount(
             f"must be a text such as '{example}': {currency} in plain digits, at most "
-            f"{exponent} decimals and {AMOUNT_DIGITS_MAX} digits before them"
+            f"{most} decimals and {AMOUNT_DIGITS_MAX} digits before them"
         )
     return int(found[1] + decimals.ljust(PICO_DIGITS, "0"))
 

@@ -15,7 +15,8 @@ from gateway.administration.hosted import HostedVerbs
 from gateway.administration.keys import KeyVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
-from gateway.administration.prices import NewPrice, PriceVerbs
+from gateway.administration.plans import PlanVerbs
+from gateway.administration.price_wishes import NewPrice
 from gateway.administration.tenants import TenantVerbs
 from gateway.administration.users import UserVerbs
 
@@ -23,6 +24,6 @@ __all__ = ["Administration", "AuditFilters", "NewPrice", "Page"]
 
 
 class Administration(
-    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, PriceVerbs, UserVerbs, AuditVerbs
+    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, PlanVerbs, UserVerbs, AuditVerbs
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from billing.domain.price_book import Price
-from gateway.administration.views import hosted_view, price_view, tenant_limits
+from billing.domain.price_book import Membership, Price
+from gateway.administration.views import hosted_view, plan_view, price_view, tenant_limits
 from gateway.domain.account import User
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
@@ -52,8 +52,13 @@ def key_change(
 
 
 def price_image(price: Price) -> Image:
-    """A list price as the API shows it."""
+    """A price as the API shows it."""
     return price_view(price)
+
+
+def plan_image(member: Membership) -> Image:
+    """A tenant's plan as the API shows it."""
+    return plan_view(member)
 
 
 def user_image(user: User) -> Image:

@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from billing.domain.price_book import Price
+from billing.domain.money import show_amount
+from billing.domain.price_book import Membership, Price
 from gateway.administration.hosted_prices import show_price
 from gateway.administration.pages import Page
 from gateway.domain.account import AuditEntry, User
@@ -106,18 +107,37 @@ def _price_view(price: HostedPrice | None) -> View | None:
 
 
 def price_view(price: Price) -> View:
-    """A list price, in its currency per million tokens."""
-    cached = price.cached_input_pico
+    """A price, in its currency per million tokens, `request` per request. What is withdrawn has
+    none."""
     return {
         "id": price.id,
         "model": price.model,
         "provider": price.provider,
         "currency": price.currency,
-        "input": show_price(price.input_pico),
-        "cached_input": None if cached is None else show_price(cached),
-        "output": show_price(price.output_pico),
+        "tenant_id": price.tenant_id,
+        "plan": price.plan,
+        "class": price.request_class,
+        "input": None if price.withdrawn else show_price(price.input_pico),
+        "cached_input": _shown_pico(price.cached_input_pico),
+        "output": None if price.withdrawn else show_price(price.output_pico),
+        "reasoning": _shown_pico(price.reasoning_pico),
+        "request": None if price.withdrawn else show_amount(price.request_pico, price.currency),
+        "withdrawn": price.withdrawn,
         "effective_from": shown(price.effective_from_ms),
     }
+
+
+def plan_view(member: Membership) -> View:
+    """The plan of a tenant from an instant on."""
+    return {
+        "tenant_id": member.tenant_id,
+        "plan": member.plan,
+        "effective_from": shown(member.effective_from_ms),
+    }
+
+
+def _shown_pico(pico: int | None) -> str | None:
+    return None if pico is None else show_price(pico)
 
 
 def user_view(user: User) -> View:

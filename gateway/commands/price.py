@@ -1,12 +1,12 @@
-"""`weir price`: what tenants pay for a model's tokens."""
+"""`weir price`: what tenants pay for a model's tokens and requests."""
+
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from billing.domain.price_book import PRICE_PICO_MAX
-from gateway.administration import NewPrice
-from gateway.administration.checks import check_currency
-from gateway.administration.hosted_prices import parse_price
-from gateway.administration.views import page_view, price_view
+from gateway.administration.price_wishes import CLASSES, PriceTexts, read_price
+from gateway.administration.views import View, page_view, plan_view, price_view
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import instant_option, show_one, show_page
 from gateway.commands.paging import paged
@@ -15,65 +15,76 @@ COLUMNS = (
     "id",
     "model",
     "provider",
+    "for",
+    "class",
     "currency",
     "input",
     "cached_input",
     "output",
+    "reasoning",
+    "request",
     "effective_from",
 )
+PLAN_COLUMNS = ("tenant_id", "plan", "effective_from")
 
 
 @click.group()
 def price() -> None:
-    """List prices. One is added, never changed: the next of its model, provider and currency
-    begins where it ends."""
+    """Prices: of a tenant, of the tenants on a plan, or of everybody. One is added, never changed:
+    the next of its line begins where it ends."""
+
+
+def _of_a_line(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say which line a price is of."""
+    for option in (
+        click.option(
+            "--effective-from",
+            "effective_from_ms",
+            callback=instant_option,
+            help="From this instant on; default: at once where none held, else in 2 s.",
+        ),
+        click.option(
+            "--provider",
+            default="self",
+            show_default=True,
+            help="Who serves it: self or hosted:<name>.",
+        ),
+        click.option("--currency", default="USD", show_default=True),
+        click.option(
+            "--class", "request_class", type=click.Choice(CLASSES), help="Of this class alone."
+        ),
+        click.option("--plan", help="Of the tenants on this plan."),
+        click.option("--tenant", "tenant_id", help="Of this tenant alone."),
+        click.argument("model"),
+    ):
+        command = option(command)
+    return command
 
 
 @price.command("set")
-@click.argument("model")
-@click.option(
-    "--input", "input_price", required=True, help="Of a million prompt tokens, such as 0.40."
-)
-@click.option("--output", "output_price", required=True, help="Of a million output tokens.")
-@click.option(
-    "--cached-input", "cached_price", help="Of cached prompt tokens; default: as any prompt token."
-)
-@click.option("--currency", default="USD", show_default=True)
-@click.option(
-    "--provider", default="self", show_default=True, help="Who serves it: self or hosted:<name>."
-)
-@click.option(
-    "--effective-from",
-    "effective_from_ms",
-    callback=instant_option,
-    help="From this instant on; default: a first price at once, a later one in 2 s.",
-)
+@_of_a_line
+@click.option("--input", required=True, help="Of a million prompt tokens, such as 0.40.")
+@click.option("--output", required=True, help="Of a million output tokens.")
+@click.option("--cached-input", help="Of cached prompt tokens; default: as any prompt token.")
+@click.option("--reasoning", help="Of reasoning tokens; default: as any output token.")
+@click.option("--request", help="Of each request beside its tokens; default: nothing.")
 @connected
-def set_price(
-    connection: Connection,
-    *,
-    model: str,
-    input_price: str,
-    output_price: str,
-    cached_price: str | None,
-    currency: str,
-    provider: str,
-    effective_from_ms: int | None,
-) -> None:
+def set_price(connection: Connection, *, effective_from_ms: int | None, **texts: Any) -> None:
     """Add a price of MODEL, per million tokens."""
-    check_currency(currency)
+    _set(connection, PriceTexts(**texts), effective_from_ms)
 
-    def pico(text: str, option: str) -> int:
-        return parse_price(text, field=option, currency=currency, pico_max=PRICE_PICO_MAX)
 
-    wanted = NewPrice(
-        model=model,
-        provider=provider,
-        currency=currency,
-        input_pico=pico(input_price, "--input"),
-        cached_input_pico=None if cached_price is None else pico(cached_price, "--cached-input"),
-        output_pico=pico(output_price, "--output"),
-    )
+@price.command("withdraw")
+@_of_a_line
+@connected
+def withdraw_price(connection: Connection, *, effective_from_ms: int | None, **texts: Any) -> None:
+    """End the prices of MODEL of a tenant, a plan or a class: from then on what is behind them
+    holds, at last the list price."""
+    _set(connection, PriceTexts(**texts, withdrawn=True), effective_from_ms)
+
+
+def _set(connection: Connection, texts: PriceTexts, effective_from_ms: int | None) -> None:
+    wanted = read_price(texts, option="--")
     added = connection.run(
         lambda administration: administration.set_price(
             connection.actor, wanted, effective_from_ms=effective_from_ms
@@ -84,14 +95,79 @@ def set_price(
 
 @price.command("list")
 @click.option("--model", help="Of one model only.")
+@click.option("--tenant", "tenant_id", help="A tenant's own only.")
+@click.option("--plan", help="A plan's only.")
 @paged
 @connected
 def list_prices(
-    connection: Connection, limit: int, cursor: str | None, *, model: str | None
+    connection: Connection,
+    limit: int,
+    cursor: str | None,
+    *,
+    model: str | None,
+    tenant_id: str | None,
+    plan: str | None,
 ) -> None:
     """Prices, the latest written first."""
     page = connection.run(
-        lambda administration: administration.list_prices(limit, cursor, model=model)
+        lambda administration: administration.list_prices(
+            limit, cursor, model=model, tenant_id=tenant_id, plan=plan
+        )
     )
     view = page_view(page, [price_view(each) for each in page.items])
+    if not connection.as_json:
+        for item in view["items"]:
+            item["for"] = _for(item)
     show_page(view, COLUMNS, as_json=connection.as_json)
+
+
+def _for(item: View) -> str | None:
+    """Whose price it is, in one column."""
+    if item["plan"] is not None:
+        return f"plan {item['plan']}"
+    return None if item["tenant_id"] is None else str(item["tenant_id"])
+
+
+@price.command("plan")
+@click.argument("tenant_id", metavar="TENANT")
+@click.argument("plan", required=False)
+@click.option("--none", "no_plan", is_flag=True, help="On no plan any more.")
+@click.option(
+    "--effective-from",
+    "effective_from_ms",
+    callback=instant_option,
+    help="From this instant on; default: in 2 s.",
+)
+@connected
+def set_plan(
+    connection: Connection,
+    tenant_id: str,
+    plan: str | None,
+    *,
+    no_plan: bool,
+    effective_from_ms: int | None,
+) -> None:
+    """Put TENANT on PLAN: it pays the plan's prices where it has none of its own."""
+    if (plan is None) is not no_plan:
+        raise click.UsageError("name a PLAN, or --none")
+    member = connection.run(
+        lambda administration: administration.set_plan(
+            connection.actor, tenant_id, plan, effective_from_ms=effective_from_ms
+        )
+    )
+    show_one(plan_view(member), as_json=connection.as_json)
+
+
+@price.command("plans")
+@click.option("--tenant", "tenant_id", help="Of one tenant only.")
+@paged
+@connected
+def list_plans(
+    connection: Connection, limit: int, cursor: str | None, *, tenant_id: str | None
+) -> None:
+    """Who is on which plan from when on, the latest written first."""
+    page = connection.run(
+        lambda administration: administration.list_plans(limit, cursor, tenant_id=tenant_id)
+    )
+    view = page_view(page, [plan_view(each) for each in page.items])
+    show_page(view, PLAN_COLUMNS, as_json=connection.as_json)

@@ -118,15 +118,31 @@ class HostedBody(_Strict):
 
 
 class PriceBody(_Strict):
-    """A new list price, in its currency per million tokens, as texts in decimal digits. Without
-    `cached_input` a cached prompt token costs what any prompt token costs."""
+    """A new price, in its currency per million tokens and (`request`) per request, as texts in
+    decimal digits; of a tenant, of a plan or of neither, of a class or of both. Without
+    `cached_input` a cached prompt token costs what any prompt token costs, without `reasoning` a
+    reasoning token what any output token costs. With `withdrawn` there is none from then on."""
 
     model: str
-    input: str
-    output: str
+    input: str | None = None
+    output: str | None = None
     cached_input: str | None = None
+    reasoning: str | None = None
+    request: str | None = None
     provider: str = "self"
     currency: str = "USD"
+    tenant_id: str | None = None
+    plan: str | None = None
+    request_class: RequestClass | None = msgspec.field(default=None, name="class")
+    withdrawn: bool = False
+    effective_from: datetime | None = None
+
+
+class PlanBody(_Strict):
+    """The plan that a tenant is on from an instant on; null: none."""
+
+    tenant_id: str
+    plan: str | None
     effective_from: datetime | None = None
 
 

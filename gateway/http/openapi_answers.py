@@ -108,15 +108,30 @@ class HostedAnswer(_Answer):
 
 
 class PriceAnswer(_Answer):
-    """A list price, in its currency per million tokens, as texts in decimal digits."""
+    """A price, in its currency per million tokens and (`request`) per request, as texts in decimal
+    digits; null where it is withdrawn."""
 
     id: int
     model: str
     provider: str
     currency: str
-    input: str
+    tenant_id: str | None
+    plan: str | None
+    request_class: RequestClass | None = msgspec.field(name="class")
+    input: str | None
     cached_input: str | None
-    output: str
+    output: str | None
+    reasoning: str | None
+    request: str | None
+    withdrawn: bool
+    effective_from: Instant
+
+
+class PlanAnswer(_Answer):
+    """The plan that a tenant is on from an instant on; null: none."""
+
+    tenant_id: str
+    plan: str | None
     effective_from: Instant
 
 

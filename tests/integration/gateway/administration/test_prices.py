@@ -58,9 +58,15 @@ async def test_a_first_price_holds_at_once(administration: Administration) -> No
         "model": "m",
         "provider": "self",
         "currency": "USD",
+        "tenant_id": None,
+        "plan": None,
+        "class": None,
         "input": "0.40",
         "cached_input": "0.10",
         "output": "1.60",
+        "reasoning": None,
+        "request": "0.00",
+        "withdrawn": False,
         "effective_from": shown(price.effective_from_ms),
     }
 
@@ -116,13 +122,16 @@ async def test_many_at_once_set_one_price(administration: Administration) -> Non
 
 
 @pytest.mark.parametrize("ahead_ms", [-365 * 24 * HOUR_MS, -1, 0, 1_000, 10**15])
-async def test_a_price_begins_neither_in_the_past_nor_never(
+async def test_a_price_begins_neither_where_another_held_nor_never(
     administration: Administration, ahead_ms: int
 ) -> None:
+    """V46: what was rated at it stays; the price that held is named."""
+    held = await set_price(administration, at_ms=now_ms() - 400 * 24 * HOUR_MS)
     with pytest.raises(Unprocessable) as refused:
-        await set_price(administration, at_ms=now_ms() + ahead_ms)
+        await set_price(administration, at_ms=now_ms() + ahead_ms, input_pico=1)
     assert refused.value.param == "effective_from"
-    assert await stored(administration) == []
+    assert (f"the price {held.id} " in refused.value.message) is (ahead_ms < 10**15)
+    assert await stored(administration) == [held]
 
 
 async def test_a_price_may_go_between_two(administration: Administration) -> None:

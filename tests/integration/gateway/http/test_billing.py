@@ -22,6 +22,14 @@ SHOWN = {
     "cached_input": "0.10",
     "output": "1.60",
 }
+MORE = {
+    "tenant_id": None,
+    "plan": None,
+    "class": None,
+    "reasoning": None,
+    "request": "0.00",
+    "withdrawn": False,
+}
 LATER = "2099-01-01T02:00:00.000+02:00"
 
 
@@ -37,7 +45,8 @@ async def test_a_price_is_set_and_listed(api: AdminApi, role: Role) -> None:
     price = answer.json()
     assert answer.status_code == 201
     assert {name: price[name] for name in SHOWN} == SHOWN
-    assert set(price) == {*SHOWN, "id", "effective_from"}
+    assert set(price) == {*SHOWN, *MORE, "id", "effective_from"}
+    assert {name: price[name] for name in MORE} == MORE
     later = {**BODY, "cached_input": None, "input": "0", "effective_from": LATER}
     second = (await billing(api, "POST", "/prices", later, role=role)).json()
     assert second["effective_from"] == "2099-01-01T00:00:00.000Z"
@@ -81,10 +90,16 @@ async def test_without_a_token_nobody_passes(api: AdminApi) -> None:
         ({"currency": "ZZZ"}, "currency"),
         ({"model": "nope"}, "model"),
         ({"provider": "hosted:nobody"}, "provider"),
-        ({"effective_from": "2020-01-01T00:00:00Z"}, "effective_from"),
+        ({"effective_from": "1969-01-01T00:00:00Z"}, "effective_from"),
         ({"effective_from": "2099-01-01T00:00:00"}, "effective_from"),
         ({"effective_from": 4_000_000_000}, "effective_from"),
-        ({"reasoning": "1.00"}, "reasoning"),
+        ({"reasoning": 1}, "reasoning"),
+        ({"request": "-1"}, "request"),
+        ({"class": "slow"}, "class"),
+        ({"tenant_id": "nobody"}, "tenant_id"),
+        ({"plan": "a plan"}, "plan"),
+        ({"withdrawn": True}, "input"),
+        ({"price": "1.00"}, "price"),
     ],
 )
 async def test_what_is_no_price_is_refused(
@@ -120,3 +135,44 @@ async def test_an_instant_is_taken_once(api: AdminApi) -> None:
 )
 async def test_a_page_is_asked_for_well(api: AdminApi, query: str) -> None:
     assert (await billing(api, "GET", f"/prices?{query}")).status_code == 422
+
+
+async def test_a_tenant_is_put_on_a_plan_that_has_prices(api: AdminApi) -> None:
+    """Prices of a plan, of a tenant and of a class stand beside the list's; a tenant's end is a
+    row, too."""
+    listed = (await billing(api, "POST", "/prices", BODY)).json()
+    of_plan = await billing(api, "POST", "/prices", {**BODY, "plan": "gold", "request": "0.001"})
+    assert of_plan.status_code == 201, of_plan.text
+    assert (of_plan.json()["plan"], of_plan.json()["request"]) == ("gold", "0.001")
+    tenant = {"id": "gilded", "name": "Gilded", "currency": "EUR"}
+    assert (await api.call("POST", "/tenants", tenant)).status_code == 201
+    wrong = await billing(api, "POST", "/plans", {"tenant_id": "gilded", "plan": "silver"})
+    assert (wrong.status_code, wrong.json()["param"]) == (422, "plan")
+    nobody = await billing(api, "POST", "/plans", {"tenant_id": "nobody", "plan": "gold"})
+    assert nobody.status_code == 404
+    member = await billing(api, "POST", "/plans", {"tenant_id": "gilded", "plan": "gold"})
+    assert (member.status_code, member.json()["plan"]) == (201, "gold")
+    page = await billing(api, "GET", "/plans?tenant_id=gilded")
+    assert page.json()["items"] == [member.json()]
+    own = {**BODY, "tenant_id": "gilded", "class": "batch", "reasoning": "3.00"}
+    own_price = (await billing(api, "POST", "/prices", own)).json()
+    assert (own_price["class"], own_price["reasoning"]) == ("batch", "3.00")
+    line = {name: own[name] for name in ("model", "currency", "tenant_id", "class")}
+    ended = (await billing(api, "POST", "/prices", {**line, "withdrawn": True})).json()
+    assert (ended["input"], ended["request"], ended["withdrawn"]) == (None, None, True)
+    found = await billing(api, "GET", "/prices?tenant_id=gilded")
+    assert found.json()["items"] == [ended, own_price]
+    assert (await billing(api, "GET", "/prices?plan=gold")).json()["items"] == [of_plan.json()]
+    everything = (await billing(api, "GET", "/prices")).json()["items"]
+    assert everything == [ended, own_price, of_plan.json(), listed]
+    audit = await api.json("GET", "/audit?limit=1")
+    assert (audit["items"][0]["action"], audit["items"][0]["before"]) == (
+        "price.withdraw",
+        own_price,
+    )
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.VIEWER])
+async def test_plans_are_finances(api: AdminApi, role: Role) -> None:
+    for method, body in (("GET", None), ("POST", {"tenant_id": "a", "plan": None})):
+        assert (await billing(api, method, "/plans", body, role=role)).status_code == 403
