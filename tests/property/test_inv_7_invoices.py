@@ -41,7 +41,7 @@ EACH_CURRENCY = pytest.mark.parametrize("currency", ["USD", "JPY", "KWD"])
 
 @EACH_ZONE
 @EACH_CURRENCY
-@settings(max_examples=5)
+@settings(max_examples=5, deadline=None)
 @given(chance=CHANCE)
 def test_inv_7_a_year_of_invoices_is_audited(zone: str, currency: str, chance: Random) -> None:
     """With prices that change in mid-month, late and provisional records, months that are skipped,
@@ -51,7 +51,7 @@ def test_inv_7_a_year_of_invoices_is_audited(zone: str, currency: str, chance: R
     audit(year)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(ZONES), st.sampled_from(["USD", "JPY", "KWD"]), CHANCE)
 def test_v31_v32_what_was_issued_is_made_again_to_the_byte(
     zone: str, currency: str, chance: Random
@@ -74,7 +74,7 @@ def test_v31_v32_what_was_issued_is_made_again_to_the_byte(
         assert canonical_bytes(again) == invoice.content
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(ZONES), st.sampled_from(["USD", "JPY", "KWD"]), CHANCE)
 def test_v29_v30_closing_a_year_again_makes_nothing(
     zone: str, currency: str, chance: Random
