@@ -208,8 +208,8 @@ async def test_a_month_of_nothing(world: InvoiceWorld) -> None:
 
 
 async def test_a_row_is_one_request(world: InvoiceWorld) -> None:
-    """V24, V25, V26, V27, V28, V34: rows are told apart by the gateway's own id. Shipped twice it is
-    billed once; two of the same kind at the same millisecond are two."""
+    """V24, V25, V26, V27, V28, V34: rows are told apart by the gateway's own id. Shipped twice
+    it is billed once; two of the same kind at the same millisecond are two."""
     records = await world.use_all(["2026-01-05T00:00:00Z"] * 2)
     await world.ship(records)
     assert (await world.close("2026-01")).invoice.row_count == 2
