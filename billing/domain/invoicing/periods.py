@@ -54,8 +54,6 @@ def month_of_instant(at: datetime, time_zone: str) -> Month:
     """
     local = at.astimezone(_zone(time_zone))
     found = month(f"{local.year:04d}-{local.month:02d}", time_zone)
-    if at < found.start:
-        return previous(found)
     return next_month(found) if at >= found.end else found
 
 
