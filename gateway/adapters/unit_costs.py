@@ -109,7 +109,7 @@ async def work_out(db: AsyncConnection, question: Question) -> UnitCostFound:
     except NoHostedPrice as error:
         raise Unprocessable(f"hosted: {error}", param="hosted") from error
     except NothingPaid as error:
-        source = "pool_hours" if question.paid is not None else "from_samples"
+        source = question.paid_from
         why = "" if question.paid is not None else ": no worker was seen in that time"
         raise Unprocessable(f"{source}: {error}{why}", param=source) from error
     return UnitCostFound(

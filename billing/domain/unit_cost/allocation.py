@@ -17,7 +17,7 @@ from billing.domain.unit_cost.step_model import EngineWork, WorkUnits
 
 
 class NothingPaid(ValueError):
-    """A bill without any paid time that could bear it."""
+    """No time was paid for: there is nothing that could bear a bill."""
 
 
 class Cell(NamedTuple):
@@ -66,7 +66,7 @@ def allocate(
     bill: int, spans: Sequence[PaidSpan], cells: Iterable[Cell], units: WorkUnits
 ) -> Allocation:
     """Share `bill` out. The order of cells decides nothing. Raises NothingPaid."""
-    if bill and not any(span.gpu_ms for span in spans):
+    if not any(span.gpu_ms for span in spans):
         raise NothingPaid("no GPU time was paid for")
     of_span = _merged(cells)
     charged: defaultdict[str, Charged] = defaultdict(Charged)

@@ -89,6 +89,8 @@ class Question:
     costs: Costs
     paid: PaidTime | None
     """None: as long as workers were seen."""
+    paid_from: str
+    """The field that says what was paid for."""
     step_model: StepModel
     providers: tuple[str, ...]
     """Hosted providers whose prices Postgres knows."""
@@ -105,13 +107,15 @@ def question_of(asked: Asked, *, now_ms: int) -> Question:
         raise InvalidQuestion("model", f"must be a model's id of at most {NAME_MAX} characters")
     costs = _costs(asked)
     providers, rates = _hosted(asked)
+    paid_from = _paid_from(asked)
     return Question(
         since_ms=asked.since_ms,
         until_ms=asked.until_ms,
         model=asked.model,
         by=CostBy(asked.by),
         costs=costs,
-        paid=_paid(asked),
+        paid=_paid(asked, paid_from),
+        paid_from=paid_from,
         step_model=_step_model(asked),
         providers=providers,
         rates=rates,
@@ -152,7 +156,7 @@ def _decimal(name: str, text: str, *, decimals_max: int) -> Fraction:
         raise InvalidQuestion(name, str(error)) from error
 
 
-def _paid(asked: Asked) -> PaidTime | None:
+def _paid_from(asked: Asked) -> str:
     given = {
         "pool_hours": asked.pool_hours is not None,
         "gpus": asked.gpus is not None,
@@ -165,6 +169,10 @@ def _paid(asked: Asked) -> PaidTime | None:
         raise InvalidQuestion("pool_hours", "is wanted, or another way to say what was paid for")
     if len(chosen) > 1:
         raise InvalidQuestion(chosen[1], f"cannot go with {chosen[0].replace('_', ' ')}")
+    return chosen[0]
+
+
+def _paid(asked: Asked, paid_from: str) -> PaidTime | None:
     since, until = asked.since_ms, asked.until_ms
     try:
         if asked.pool_hours is not None:
@@ -178,7 +186,7 @@ def _paid(asked: Asked) -> PaidTime | None:
             rows = [(f"item {n}", list(pair)) for n, pair in enumerate(asked.hours)]
             return paid_by_day(since, until, check_hours(rows, since, until))
     except (InvalidQuantity, InvalidHours) as error:
-        raise InvalidQuestion(chosen[0], str(error)) from error
+        raise InvalidQuestion(paid_from, str(error)) from error
     return None
 
 
