@@ -1,6 +1,7 @@
 """What is live, as the stores of leases, copies and heartbeats say it."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -11,9 +12,10 @@ from billing.domain.reconciliation.requests import Held
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.active_tenants import ActiveTenants
 from gateway.adapters.births import Births
-from gateway.adapters.presence import Gateways
+from gateway.adapters.presence import PERIOD_S, Gateways
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.second_copy_records import Copies
+from gateway.domain.completeness import completeness
 from gateway.domain.presence import GONE_MS, Standing
 from gateway.serving.ports import LedgerUnavailable
 
@@ -118,6 +120,46 @@ class LiveStores:
         )
         copied = sum(name in there for name in last.admitted_copies.values())
         return Live(leases, open_copies, max(0, told - copied), unsettled)
+
+    async def open_of(self, tenant_id: str, before_ms: int) -> frozenset[UUID]:
+        """Requests of a tenant that arrived before an instant (Unix ms) and have not ended: those
+        with a lease, and admissions of which a gateway, there or not, has a copy."""
+        found = {UUID(name.decode()) for name in await self._due(tenant_id)}
+        admitted: set[UUID] = set()
+        ended: set[UUID] = set()
+        for name in await self._gateways.standings():
+            async for copy in self._copies.of(name):
+                if isinstance(copy.body, UsageRecord):
+                    ended.add(copy.request_id)
+                elif copy.body.tenant_id == tenant_id:
+                    admitted.add(copy.request_id)
+        first_later = UUID(int=before_ms << 80)
+        return frozenset(each for each in found | admitted - ended if each < first_later)
+
+    async def not_shipped(self, within_s: float) -> tuple[str, ...]:
+        """Gateways that may have recorded something by now that is not in Postgres, after waiting a
+        while for them: those that are there and are late, and those that are gone with some."""
+        instant_ms = await self._gateways.ask()
+        deadline_s = time.monotonic() + within_s
+        while True:
+            late = await self._gateways.waited_for(instant_ms)
+            if not late or time.monotonic() > deadline_s:
+                break
+            await asyncio.sleep(PERIOD_S / 2)
+        census = await self._gateways.census()
+        gone = completeness(
+            {
+                name: standing
+                for name, standing in census.standings.items()
+                if standing.seen_ms <= census.now_ms - GONE_MS
+            },
+            now_ms=census.now_ms,
+        )
+        return (*late, *gone.behind)
+
+    async def is_there(self, gateway_id: str) -> bool:
+        """Whether a gateway was seen in the last minute."""
+        return not (await self.heartbeats()).is_gone(gateway_id)
 
     async def _look(self) -> Look:
         look = await self.heartbeats()

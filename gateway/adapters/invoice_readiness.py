@@ -1,0 +1,69 @@
+"""What may still bring a record of a period: asked of Redis and Postgres before an invoice is
+issued."""
+
+import time
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from billing.domain.invoicing.issuing import Blocker, Obstacle
+from billing.postgres.journals_behind import load_behind
+from billing.postgres.prices import unix_ms_of
+from gateway.adapters.reconciler_live import LiveStores
+from gateway.domain.tenant import MAX_WAIT_MS
+from gateway.serving.ports import LedgerUnavailable
+
+SHIPS_WITHIN_S = 3.0
+"""A gateway that can ship has shipped within a second."""
+
+
+async def find_expected(
+    engine: AsyncEngine,
+    live: LiveStores | None,
+    tenant_id: str,
+    end: datetime,
+    *,
+    longest_wait_ms: int = MAX_WAIT_MS,
+) -> list[Blocker]:
+    """What may still bring a record of the tenant that was admitted before `end`; where nothing is
+    found, all of them are in Postgres by the time this returns. Takes up to some seconds.
+
+    First who has not ended, then who has not shipped: what ends between the two is waited for.
+    `longest_wait_ms` is how long a request may wait in a queue: it arrived then, and is admitted
+    under its arrival. `live` is None where there is no Redis to ask. Raises what the driver of
+    Postgres raises.
+    """
+    if live is None:
+        return [_unknown("there is no Redis to ask which requests run")]
+    end_ms = unix_ms_of(end)
+    found = []
+    try:
+        if time.time() * 1000 < end_ms + longest_wait_ms:
+            found.append(_open(1, "requests that arrived before its end may still wait"))
+        running = await live.open_of(tenant_id, end_ms)
+        if running:
+            found.append(_open(len(running), f"{len(running)} requests of it have not ended"))
+        late = set(await live.not_shipped(SHIPS_WITHIN_S))
+        async with engine.connect() as db:
+            behind = [each.gateway_id for each in await load_behind(db)]
+        # Of one that is there Redis knows more; it always ships a moment later.
+        late |= {name for name in behind if not await live.is_there(name)}
+    except LedgerUnavailable:
+        return [_unknown("Redis does not answer which requests run")]
+    found += [
+        Blocker(
+            obstacle=Obstacle.GATEWAY_BEHIND,
+            subject=name,
+            what=f"gateway {name} may have records that are not in Postgres",
+        )
+        for name in sorted(late)
+    ]
+    return found
+
+
+def _open(count: int, what: str) -> Blocker:
+    return Blocker(obstacle=Obstacle.STILL_OPEN, subject="requests", count=count, what=what)
+
+
+def _unknown(why: str) -> Blocker:
+    return Blocker(obstacle=Obstacle.GATEWAY_BEHIND, subject="redis", what=why)
