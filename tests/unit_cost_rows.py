@@ -63,8 +63,8 @@ def a_row(
 
 
 def rows() -> list[UsageRecord]:
-    """acme's three (one in yen, one of two choices of which one was tried twice), globex's four (one
-    hosted after a worker failed, one of an older release and without a price, one of another
+    """acme's three (one in yen, one of two choices of which one was tried twice), globex's four
+    (one hosted after a worker failed, one of an older release and without a price, one of another
     model, one that is not final), and two outside."""
     tried = (
         an_attempt(at(9), outcome=Outcome.WORKER_FAILED, output_tokens=1, ended_at_ms=at(9, 30)),

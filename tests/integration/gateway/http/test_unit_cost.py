@@ -146,9 +146,13 @@ async def test_what_is_wrong_is_a_problem(
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_a_body_that_is_wrong_is_a_problem(api: AdminApi) -> None:
-    """Numbers are no texts, unknown fields are none."""
-    changes: dict[str, Any]
-    for changes, param in (({"gpus": 4}, "gpus"), ({"colour": 1}, "colour")):
-        answer = await post(api, **changes)
-        assert (answer.status_code, answer.json()["param"]) == (422, param)
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [({"gpus": 4}, "gpus"), ({"colour": 1}, "colour"), ({"since": "2026-11-28"}, "since")],
+)
+async def test_a_body_that_is_wrong_is_a_problem(
+    api: AdminApi, changes: dict[str, Any], param: str
+) -> None:
+    """Numbers are no texts, unknown fields are none, a time has an offset."""
+    answer = await post(api, **changes)
+    assert (answer.status_code, answer.json()["param"]) == (422, param)
