@@ -5,8 +5,9 @@ and of one class or of both. A price is never changed and never taken back: what
 later. A line of a tenant, a plan or a class ends with a row that is `withdrawn`.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -65,6 +66,8 @@ class _Lines(NamedTuple):
     listed: _ByClass
     of_tenants: Mapping[str, _ByClass]
     of_plans: Mapping[str, _ByClass]
+    begins_ms: list[int]
+    """When anything of it begins or ends, in order."""
 
 
 class PriceBook:
@@ -111,6 +114,19 @@ class PriceBook:
                 return price
         return _at(lines.listed, request_class, at_ms)
 
+    def changes_within(
+        self, model: str, provider: str, currency: str, since_ms: int, until_ms: int
+    ) -> bool:
+        """Whether any price of theirs, whosever it is, begins or ends from `since_ms` on and before
+        `until_ms`."""
+        lines = self._lines.get((model, provider, currency))
+        return lines is not None and _any_within(lines.begins_ms, since_ms, until_ms)
+
+    def plan_changes_within(self, tenant_id: str, since_ms: int, until_ms: int) -> bool:
+        """Whether the tenant goes to another plan, or to none, within that time."""
+        plans = self._plans.get(tenant_id)
+        return plans is not None and _any_within(plans.begins_ms, since_ms, until_ms)
+
     def plan_at(self, tenant_id: str, at_ms: int) -> str | None:
         """The plan that the tenant is on at that instant."""
         plans = self._plans.get(tenant_id)
@@ -128,7 +144,11 @@ def _at(by_class: _ByClass, request_class: str | None, at_ms: int) -> Price | No
     return None if line is None else line.at(at_ms)
 
 
-def _lines_of(prices: Iterable[Price]) -> _Lines:
+def _any_within(begins_ms: Sequence[int], since_ms: int, until_ms: int) -> bool:
+    return bisect_left(begins_ms, since_ms) < bisect_left(begins_ms, until_ms)
+
+
+def _lines_of(prices: Sequence[Price]) -> _Lines:
     listed: list[Price] = []
     of_tenants: defaultdict[str, list[Price]] = defaultdict(list)
     of_plans: defaultdict[str, list[Price]] = defaultdict(list)
@@ -140,6 +160,7 @@ def _lines_of(prices: Iterable[Price]) -> _Lines:
         else:
             listed.append(price)
     return _Lines(
+        begins_ms=sorted(price.effective_from_ms for price in prices),
         listed=_by_class(listed),
         of_tenants={tenant_id: _by_class(some) for tenant_id, some in of_tenants.items()},
         of_plans={plan: _by_class(some) for plan, some in of_plans.items()},

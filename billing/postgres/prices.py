@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Row, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
-from billing.domain.price_book import Membership, Price
+from billing.domain.price_book import Membership, Price, PriceBook
 from billing.postgres.price_tables import plan_member, price
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,6 +18,13 @@ PRICE_COLUMNS: tuple[ColumnElement[Any], ...] = (
     price.c["class"].label("request_class"),
 )
 MEMBER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(plan_member.c)
+
+
+async def load_book(db: AsyncConnection) -> PriceBook:
+    """Every price and every plan."""
+    prices = await db.execute(select(*PRICE_COLUMNS))
+    members = await db.execute(select(*MEMBER_COLUMNS))
+    return PriceBook(map(price_from, prices), map(member_from, members))
 
 
 def price_from(row: Row[Any]) -> Price:

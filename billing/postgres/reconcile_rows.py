@@ -6,10 +6,15 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.reconciliation.replay import Altered
+from billing.postgres.rate_later import RATED_LATER
 from billing.postgres.usage_insert import RECORD_COLUMNS, Column, JournaledRecord
 
 _PLACE = ("boot", "seq")
 _COMPARED = tuple(column for column in RECORD_COLUMNS if column.name != "request_id")
+_NAMES = [column.name for column in _COMPARED]
+_FLAGS = _NAMES.index("usage_flags")
+_PRICE = _NAMES.index("price_id")
+_MONEY = tuple(_NAMES.index(name) for name in ("price_id", "cost_pico", "list_cost_pico"))
 
 
 def _stored(column: Column[JournaledRecord]) -> str:
@@ -45,11 +50,25 @@ async def find_altered(
         "times": [row.record.admitted_at_ms for row in sent.values()],
     }
     found = []
-    for request_id, *values in await connection.execute(_ROWS, chosen):
+    for request_id, *stored in await connection.execute(_ROWS, chosen):
         told = [_told(column, sent[request_id]) for column in _COMPARED]
+        values = _as_shipped(stored, told)
         if told != values:
             found += _altered(sent[request_id], values, told)
     return found
+
+
+def _as_shipped(stored: Sequence[str | None], told: Sequence[str | None]) -> Sequence[str | None]:
+    """The row as it was before it was rated later: its journal knows of no price, and says nothing
+    of the one that it has."""
+    flags = (stored[_FLAGS] or "").split()
+    if RATED_LATER not in flags or told[_PRICE] is not None:
+        return stored
+    before = list(stored)
+    before[_FLAGS] = " ".join(flag for flag in flags if flag != RATED_LATER)
+    for at in _MONEY:
+        before[at] = told[at]
+    return before
 
 
 def _told(column: Column[JournaledRecord], row: JournaledRecord) -> str | None:
@@ -62,10 +81,9 @@ def _told(column: Column[JournaledRecord], row: JournaledRecord) -> str | None:
 def _altered(
     row: JournaledRecord, stored: Sequence[str | None], told: Sequence[str | None]
 ) -> list[Altered]:
-    names = [column.name for column in _COMPARED]
-    has_place = stored[names.index("boot")] is not None
+    has_place = stored[_NAMES.index("boot")] is not None
     return [
         Altered(row.record.request_id, row.gateway_id, name, is_stored, is_told)
-        for name, is_stored, is_told in zip(names, stored, told, strict=True)
+        for name, is_stored, is_told in zip(_NAMES, stored, told, strict=True)
         if is_stored != is_told and (has_place or name not in _PLACE)
     ]

@@ -72,6 +72,12 @@ usage_rollup = Table(
         unique=True,
         postgresql_nulls_not_distinct=True,
     ),
+    Index(
+        "usage_rollup_unpriced_idx",
+        "bucket",
+        "tenant_id",
+        postgresql_where=text("billable AND price_id IS NULL"),
+    ),
 )
 """Usage of a quarter of an hour, by the instant of admission: always made anew from the records,
 never added to. `unpriced_requests` are those whose cost nobody knows; they add 0 to it."""

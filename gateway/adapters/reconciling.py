@@ -1,4 +1,5 @@
-"""Roll-ups and reconciliation behind the requests: every gateway offers, one works at a time.
+"""Roll-ups, what is rated later, and reconciliation, behind the requests: every gateway offers, one
+works at a time.
 
 Each minute the last quarter of an hour that has closed is reconciled, each night the day before.
 What was found is kept in Postgres; every gateway shows what is there.
@@ -14,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.reconciliation.findings import count_findings
+from billing.postgres.rate_later import rate_rolled_up
 from billing.postgres.reconcile_runs import Kind, claim, is_due, keep_run, latest_findings
 from billing.postgres.rollups import newest_mark, roll_up
 from gateway.adapters.reconciler import Period, Reconciler, Scope
@@ -21,6 +23,7 @@ from gateway.adapters.reconciler_journals import JournalFiles
 
 ROLL_UP_PERIOD_S = 5.0
 RECONCILE_PERIOD_S = 60.0
+RATE_PERIOD_S = 60.0
 QUARTER = timedelta(minutes=15)
 CLOSED = timedelta(minutes=1)
 """So long after its end a quarter is looked at: what it holds is shipped by then."""
@@ -60,10 +63,11 @@ class Reconciling:
         return any(self.findings.values())
 
     async def run(self) -> None:
-        """Both, for ever; what fails is tried again at its next turn."""
+        """All of it, for ever; what fails is tried again at its next turn."""
         await asyncio.gather(
             self._repeat("roll-ups", self.roll_up, ROLL_UP_PERIOD_S),
             self._repeat("reconciliation", self.turn, RECONCILE_PERIOD_S),
+            self._repeat("rating", self.rate, RATE_PERIOD_S),
         )
 
     async def roll_up(self) -> None:
@@ -76,6 +80,12 @@ class Reconciling:
                 made = await roll_up(db, up_to=newest)
             if not made:
                 return
+
+    async def rate(self) -> None:
+        """Rate what had no price and has one now. Raises one of AWAY."""
+        rated = await rate_rolled_up(self._engine)
+        if rated:
+            logger.info("rated later: %d requests that had no price", rated)
 
     async def turn(self) -> None:
         """Reconcile what is due and see what was found. Raises one of AWAY."""

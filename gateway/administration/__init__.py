@@ -16,6 +16,7 @@ from gateway.administration.keys import KeyVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
 from gateway.administration.plans import PlanVerbs
+from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
 from gateway.administration.tenants import TenantVerbs
 from gateway.administration.users import UserVerbs
@@ -24,6 +25,14 @@ __all__ = ["Administration", "AuditFilters", "NewPrice", "Page"]
 
 
 class Administration(
-    TenantVerbs, KeyVerbs, LimitVerbs, FleetVerbs, HostedVerbs, PlanVerbs, UserVerbs, AuditVerbs
+    TenantVerbs,
+    KeyVerbs,
+    LimitVerbs,
+    FleetVerbs,
+    HostedVerbs,
+    PlanVerbs,
+    RatingVerbs,
+    UserVerbs,
+    AuditVerbs,
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

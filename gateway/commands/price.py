@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from gateway.administration.price_rating import rated_view
 from gateway.administration.price_wishes import CLASSES, PriceTexts, read_price
 from gateway.administration.views import View, page_view, plan_view, price_view
 from gateway.commands.connection import Connection, connected
@@ -24,6 +25,10 @@ COLUMNS = (
     "reasoning",
     "request",
     "effective_from",
+)
+UNPRICED_COLUMNS = (
+    *("tenant_id", "model", "provider", "class", "currency"),
+    *("requests", "first_at", "last_at"),
 )
 PLAN_COLUMNS = ("tenant_id", "plan", "effective_from")
 
@@ -171,3 +176,19 @@ def list_plans(
     )
     view = page_view(page, [plan_view(each) for each in page.items])
     show_page(view, PLAN_COLUMNS, as_json=connection.as_json)
+
+
+@price.command("rate")
+@connected
+def rate(connection: Connection) -> None:
+    """Rate requests that had no price and for whose time there is one now. Gateways do it each
+    minute; what still has none is listed, and holds up its tenant's invoice."""
+    rated = connection.run(lambda administration: administration.rate_unpriced(connection.actor))
+    view = rated_view(rated)
+    if connection.as_json:
+        show_one(view, as_json=True)
+        return
+    click.echo(f"rated: {rated.rated}")
+    if rated.unpriced:
+        listed = {"items": view["unpriced"], "next_cursor": None}
+        show_page(listed, UNPRICED_COLUMNS, as_json=False)

@@ -133,6 +133,10 @@ UNPRICED = """
 CREATE INDEX usage_record_unpriced_idx ON usage_record (admitted_at, request_id)
 WHERE billable AND price_id IS NULL
 """
+UNPRICED_ROLLUP = """
+CREATE INDEX usage_rollup_unpriced_idx ON usage_rollup (bucket, tenant_id)
+WHERE billable AND price_id IS NULL
+"""
 
 # Without what it cannot read the release before would charge the list price, or none.
 REFUSE_LOSS = """
@@ -174,13 +178,14 @@ def upgrade() -> None:
         )
     _define("price_refuse_past", REFUSE_PAST)
     op.execute(UNPRICED)
+    op.execute(UNPRICED_ROLLUP)
 
 
 def downgrade() -> None:
     """Narrow it again. Refused where a price or a plan would be lost."""
     op.execute(LOCK_TIMEOUT)
     op.execute(REFUSE_LOSS)
-    op.execute("DROP INDEX usage_record_unpriced_idx")
+    op.execute("DROP INDEX usage_record_unpriced_idx, usage_rollup_unpriced_idx")
     _define("price_refuse_past", REFUSE_PAST_BEFORE)
     op.execute("DROP TABLE plan_member")
     op.execute("DROP FUNCTION plan_member_refuse_past()")

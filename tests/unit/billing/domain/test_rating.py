@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from usage_examples import a_record
 
-from billing.domain.price_book import PRICE_PICO_MAX, Price, PriceBook
+from billing.domain.money import parse_amount
+from billing.domain.price_book import PRICE_PICO_MAX, REQUEST_PICO_MAX, Membership, Price, PriceBook
 from billing.domain.rating import COST_PICO_MAX, Cost, cost_pico, most_pico, rate, rated
 
 PRICE = Price(
@@ -25,6 +26,8 @@ PRICES = st.builds(
     input_pico=PICO,
     cached_input_pico=st.none() | PICO,
     output_pico=PICO,
+    reasoning_pico=st.none() | PICO,
+    request_pico=st.integers(0, REQUEST_PICO_MAX),
 )
 
 
@@ -77,6 +80,32 @@ def test_reasoning_is_a_part_of_the_output(reasoning: int) -> None:
     assert cost_of(output_tokens=50, reasoning_tokens=reasoning) == 50 * 4_000_000
 
 
+@pytest.mark.parametrize(
+    ("reasoning", "cost"), [(0, 50 * 4), (30, 20 * 4 + 30 * 6), (50, 50 * 6), (80, 50 * 6)]
+)
+def test_reasoning_may_have_a_price_of_its_own(reasoning: int, cost: int) -> None:
+    """V39: never on top of the output, and never more of it than there is output."""
+    price = replace(PRICE, reasoning_pico=6_000_000)
+    assert cost_of(price, output_tokens=50, reasoning_tokens=reasoning) == cost * 1_000_000
+
+
+def test_a_request_has_a_price_whatever_its_tokens() -> None:
+    """Once a record, also where nothing was generated and where it has several sequences."""
+    price = replace(PRICE, request_pico=5_000_000_000)
+    assert cost_of(price) == 5_000_000_000
+    assert cost_of(price, output_tokens=50) == 5_000_000_000 + 50 * 4_000_000
+    assert most_pico(price, prompt_tokens=0, output_tokens=1) == 5_000_000_000 + 4_000_000
+
+
+@pytest.mark.parametrize(("cached", "dollars"), [(0, "1.592170"), (159_217, "0.159217")])
+def test_a_prompt_that_fills_the_cache_is_paid_for_once(cached: int, dollars: str) -> None:
+    """B19: 159,217 tokens at 10 and 1 a million: what is written to the cache is a prompt token,
+    what is read from it a cached one, and nothing is both. Exact to the last digit."""
+    price = replace(PRICE, input_pico=10_000_000, cached_input_pico=1_000_000)
+    cost = cost_of(price, prompt_tokens=159_217, cached_tokens=cached)
+    assert cost == parse_amount(dollars, "USD", decimals_max=6)
+
+
 @pytest.mark.parametrize("field", ["prompt_tokens", "output_tokens"])
 def test_a_negative_count_is_an_error(field: str) -> None:
     counts = {"prompt_tokens": 1, "output_tokens": 1} | {field: -1}
@@ -84,13 +113,25 @@ def test_a_negative_count_is_an_error(field: str) -> None:
         cost_of(PRICE, **counts)
 
 
-@given(PRICES, st.tuples(COUNT, COUNT), st.integers(-5, 2**32), st.tuples(COUNT, COUNT))
+@given(
+    PRICES,
+    st.tuples(COUNT, COUNT),
+    st.integers(-5, 2**32),
+    st.integers(-5, 2**32),
+    st.tuples(COUNT, COUNT),
+)
 def test_nothing_costs_more_than_the_most(
-    price: Price, used: tuple[int, int], cached: int, unused: tuple[int, int]
+    price: Price, used: tuple[int, int], cached: int, reasoning: int, unused: tuple[int, int]
 ) -> None:
     """What is reserved covers whatever a request of at most that size turns out to cost."""
     (prompt, output), (more_prompt, more_output) = used, unused
-    cost = cost_of(price, prompt_tokens=prompt, cached_tokens=cached, output_tokens=output)
+    cost = cost_of(
+        price,
+        prompt_tokens=prompt,
+        cached_tokens=cached,
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+    )
     most = most_pico(price, prompt_tokens=prompt + more_prompt, output_tokens=output + more_output)
     assert 0 <= cost <= most
 
@@ -106,7 +147,8 @@ def test_a_cache_that_is_dearer_than_the_prompt_is_reserved_for() -> None:
 def test_parts_cost_what_the_whole_costs(
     price: Price, prompt: int, cached: int, output: int, cut: int
 ) -> None:
-    """Exact integers: however tokens are split over rows, the sum is the same to the pico."""
+    """Exact integers: however tokens are split over rows, the sum is the same to the pico, but for
+    the price of a request, which each pays."""
     cached = min(cached, prompt)
     whole = cost_of(price, prompt_tokens=prompt, cached_tokens=cached, output_tokens=output)
     a, b, c = cut % (prompt - cached + 1), cut % (cached + 1), cut % (output + 1)
@@ -117,7 +159,7 @@ def test_parts_cost_what_the_whole_costs(
         cached_tokens=cached - b,
         output_tokens=output - c,
     )
-    assert first + rest == whole
+    assert first + rest == whole + price.request_pico
 
 
 def test_a_request_is_rated_at_the_price_of_its_admission() -> None:
@@ -179,6 +221,22 @@ def test_a_rated_record_has_its_cost_and_is_otherwise_as_it_was() -> None:
     found = rated(record, PriceBook([PRICE]), "USD")
     assert found == replace(record, price_id=7, cost_pico=cost, list_cost_pico=cost, currency="USD")
     assert rated(found, PriceBook([PRICE]), "USD") == found
+
+
+def test_a_record_is_rated_at_its_tenants_and_its_class_price() -> None:
+    """Its plan's, where it has none of its own; another tenant's record beside it is not."""
+    own = replace(PRICE, id=8, tenant_id="acme", request_class="batch", input_pico=1)
+    planned = replace(PRICE, id=9, plan="gold", input_pico=2)
+    member = Membership(tenant_id="acme", plan="gold", effective_from_ms=0)
+    book = PriceBook([PRICE, own, planned], [member])
+
+    def price_of(tenant_id: str, request_class: str) -> int | None:
+        record = a_record(model="m", tenant_id=tenant_id, request_class=request_class)
+        return rated(record, book, "USD").price_id
+
+    assert price_of("acme", "batch") == 8
+    assert price_of("acme", "interactive") == 9
+    assert price_of("globex", "batch") == 7
 
 
 def test_a_record_of_an_unknown_currency_has_no_cost() -> None:
