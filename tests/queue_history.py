@@ -113,7 +113,8 @@ class History:
         assert line.counters.waits == set(line.waiting)
         assert set(line.counters.active) == {*line.waiting, *line.running}
         assert not set(line.counters.idle) & set(line.counters.active)
-        assert all(each > line.counters.floor for each in line.counters.idle.values())
+        assert all(each >= line.counters.floor for each in line.counters.idle.values())
+        assert set(line.counters.newcomers) <= line.counters.waits
 
     def _check_told(self, before: set[str], asked: str) -> None:
         """Whoever was granted was told exactly once: by a message, or by the reply."""
@@ -215,8 +216,8 @@ class History:
     def _turn(self, ticket: Ticket, line: Line) -> tuple[Any, ...]:
         if ticket.is_promoted(self.now_ms):
             return (0, ticket.promote_ms, ticket.id)
-        counter = line.counters.active[ticket.tenant]
-        return (1, counter, ticket.tenant, ticket.deadline_ms, ticket.id)
+        counter = line.counters.order(ticket.tenant)
+        return (1, counter, ticket.deadline_ms, ticket.id)
 
 
 def state(pool: Pool) -> tuple[Any, ...]:

@@ -16,6 +16,6 @@ def shares_of(pool: Pool) -> dict[str, dict[Band, Share]]:
                 tokens=sum(ticket.cost for ticket in tickets),
                 weight=line.weights.get(name, 1),
                 running=line.running.get(name, 0),
-                counter=line.counters.active[name],
+                counter=line.counters.of(name),
             )
     return shares

@@ -95,8 +95,8 @@ def answer(reply: Sequence[object]) -> Answer:
 
 def pool_use(reply: Sequence[object]) -> PoolUse:
     """What `observe.lua` says."""
-    parked, bands, workers, tenants = cast(
-        "tuple[int, list[list[int]], list[list[object]], list[bytes]]", reply
+    parked, bands, workers, tenants, levels = cast(
+        "tuple[int, list[list[int]], list[list[object]], list[bytes], list[int]]", reply
     )
     pairs = zip(tenants[::2], tenants[1::2], strict=True)
     waiting = {
@@ -112,7 +112,7 @@ def pool_use(reply: Sequence[object]) -> PoolUse:
         parked=parked,
         rooms=tuple(_room(worker) for worker in workers),
         tenants_waiting={tenant: count for tenant, count in waiting.items() if count},
-        shares=shares(tenants),
+        shares=shares(tenants, levels),
     )
 
 

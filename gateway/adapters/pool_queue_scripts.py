@@ -20,7 +20,7 @@ from gateway.domain.queue.tickets import PlaceState
 KEYS = (
     *("tickets", "due", "takeable", "tenants", "parked", "promote"),
     *(f"{name}:{band}" for name in ("order", "turns", "idle", "since") for band in "01"),
-    "lots",
+    *("lots", "new:0", "new:1"),
 )
 STORED_MS = 7_200_000
 STORED_AGAIN_MS = 1_800_000
@@ -40,8 +40,11 @@ _MORE = {
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
 _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
 """Of interactive, then of batch."""
-_POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS")
-"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are."""
+_POOL_BEHIND = (
+    *("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS", "LEVEL", "NEW", "TURN"),
+)
+"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are. NEW is how
+many newcomers wait, LEVEL where they stand, TURN the place in line of the last that came."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (
@@ -76,6 +79,8 @@ CONSTANTS = {
     "POOL_FORMAT": _doubles(_POOL_FIELDS),
     "ROOM_FIELDS": len(_ROOM),
     "ROOM_FORMAT": _doubles(len(_ROOM) - 1),
+    "T_OWN": _TENANT_FIELDS + 1,
+    "TENANT_BYTES": 8 * _TENANT_FIELDS,
     "TENANT_FIELDS": _TENANT_FIELDS,
     "TENANT_FORMAT": _doubles(_TENANT_FIELDS),
     "TICKET_FIELDS": len(_TICKET),

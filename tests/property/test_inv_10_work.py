@@ -74,7 +74,7 @@ def test_a_worker_kept_for_batch_is_not_kept_from_interactive() -> None:
     """INV-8 goes before."""
     queue = pool(worker(sequences=9, tokens=100))
     enter(queue, *(batch(f"s{i}", need_tokens=20, cost=20) for i in range(5)))
-    enter(queue, batch("large", need_tokens=90, cost=5, deadline_ms=100), batch("s9", "b"))
+    enter(queue, batch("large", need_tokens=90, cost=5, deadline_ms=100), batch("s9"))
     queue.leave("s0", actual_cost=20, now_ms=1)
     assert "s9" in queue.places
     assert queue.order.bypass[Band.BATCH].worker == "w"
@@ -103,12 +103,12 @@ def test_a_kept_worker_that_dies_is_kept_no_more(dies: bool) -> None:
     """Another is kept at the next overtaking; one that lives is filled by nobody else."""
     queue = pool(worker("w1", 9, tokens=100), worker("w2", 9, tokens=100))
     enter(queue, ticket("i1", need_tokens=50), ticket("i2", need_tokens=30))
-    enter(queue, ticket("large", need_tokens=90, cost=15), ticket("s1", "b"), ticket("s2", "b"))
+    enter(queue, ticket("large", need_tokens=90, cost=15), ticket("s1"), ticket("s2"))
     kept = queue.order.bypass[Band.INTERACTIVE]
     assert (kept.ticket_id, kept.worker) == ("large", "w2")
     if dies:
         queue.report(worker("w2", well_until_ms=1), now_ms=2)
-    enter(queue, ticket("s3", "b", need_tokens=50), now_ms=2)
+    enter(queue, ticket("s3", need_tokens=50), now_ms=2)
     assert queue.places["s3"].worker == "w1"
     assert kept.worker == ("w1" if dies else "w2")
     for name in ("i1", "s3") if dies else ("i2", "s1"):

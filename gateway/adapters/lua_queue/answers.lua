@@ -15,13 +15,33 @@ end
 local function turns_of(band)
   local found = turns[band]
   if not found then
-    local pairs_of = call('ZRANGE', turns_keys[band], 0, TENANTS_AHEAD, 'WITHSCORES')
-    local others, counters = {}, {}
-    for at = 1, #pairs_of - 1, 2 do
-      if pairs_of[at] ~= AT then
-        others[#others + 1], counters[#counters + 1] = pairs_of[at], tonumber(pairs_of[at + 1])
+    local others, counters, level = {}, {}, pool[P_LEVEL + OF_BAND_P * band]
+    local newcomers, is_new = {}, {}
+    if pool[P_NEW + OF_BAND_P * band] > 0 then
+      newcomers = call('ZRANGE', new_keys[band], 0, TENANTS_AHEAD)
+      newcomers[newcomers[#newcomers] == AT and #newcomers or #newcomers + 1] = fresh[band]
+      for _, name in ipairs(newcomers) do
+        is_new[name] = true
       end
     end
+    local function place_newcomers()
+      for _, name in ipairs(newcomers) do
+        others[#others + 1], counters[#counters + 1] = name, level
+      end
+      newcomers = {}
+    end
+    local last = TENANTS_AHEAD + #newcomers
+    local pairs_of = call('ZRANGE', turns_keys[band], 0, last, 'WITHSCORES')
+    for at = 1, #pairs_of - 1, 2 do
+      local name, counter = pairs_of[at], tonumber(pairs_of[at + 1])
+      if name ~= AT and not is_new[name] then
+        if counter >= level then
+          place_newcomers()
+        end
+        others[#others + 1], counters[#counters + 1] = name, counter
+      end
+    end
+    place_newcomers()
     found = {others, counters}
     turns[band] = found
   end
@@ -48,7 +68,7 @@ end
 local function look_at(name)
   local tenant = tenants[name] or seen[name]
   if not tenant then
-    tenant = {sunpack(TENANT_FORMAT, call('HGET', TENANTS, name))}
+    tenant = tenant_from(call('HGET', TENANTS, name))
     seen[name] = tenant
   end
   return tenant
@@ -59,7 +79,7 @@ local function queued(ticket)
   local tenant, member = look_at(name), order_member(ticket)
   local own_ahead = call('ZLEXCOUNT', order_keys[band], '[' .. name .. '\0', '(' .. member)
   local ahead = floor(tenant[T_TOKENS + OF_BAND_T * band] * own_ahead / tenant[T_COUNT + OF_BAND_T * band])
-  local reached = tenant[T_COUNTER + OF_BAND_T * band] + floor(ahead * UNITS / ticket[K_WEIGHT])
+  local reached = counter_of(tenant, band) + floor(ahead * UNITS / ticket[K_WEIGHT])
   local found = turns_of(band)
   local others, counters = found[1], found[2]
   if reached > counters[1] then

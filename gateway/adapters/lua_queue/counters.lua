@@ -1,46 +1,80 @@
 -- Virtual token counters (domain/queue/fairness.Counters). A tenant is active in a band while
--- something of it waits or runs there; its TENANT holds its counter meanwhile.
+-- something of it waits or runs there; its TENANT holds its counter meanwhile, of a newcomer what it
+-- was lifted to when it came.
 local function is_active(tenant, t)
   return tenant[T_COUNT + t] + tenant[T_RUNNING + t] > 0
 end
 
 -- What a tenant that begins to wait is lifted to.
 local function lowest(band)
-  local first = call('ZRANGE', turns_keys[band], 0, 0, 'WITHSCORES')
+  local first, p = call('ZRANGE', turns_keys[band], 0, 0, 'WITHSCORES'), OF_BAND_P * band
   if first[1] == AT then
-    return pool[P_DEPARTED + OF_BAND_P * band]
+    return pool[P_DEPARTED + p]
   end
-  return tonumber(first[2])
+  local counter = tonumber(first[2])
+  return pool[P_NEW + p] > 0 and math.min(counter, pool[P_LEVEL + p]) or counter
+end
+
+-- Where it stands.
+local function counter_of(tenant, band)
+  local counter, p = tenant[T_COUNTER + OF_BAND_T * band], OF_BAND_P * band
+  if tenant[T_OWN + band] >= 0 and pool[P_NEW + p] > 0 then
+    return math.min(counter, pool[P_LEVEL + p])
+  end
+  return counter
 end
 
 local function forget(band)
   local idle = P_IDLE + OF_BAND_P * band
   if pool[idle] > 0 then
-    local gone = call('ZREMRANGEBYSCORE', idle_keys[band], '-inf', lowest(band))
-    pool[idle] = pool[idle] - gone
+    local below = format('(%.0f', lowest(band))
+    pool[idle] = pool[idle] - call('ZREMRANGEBYSCORE', idle_keys[band], '-inf', below)
   end
 end
 
--- It waits or runs from now on; before its TENANT says so.
-local function activate(name, band)
-  local tenant, t, idle = tenant_of(name), OF_BAND_T * band, P_IDLE + OF_BAND_P * band
-  if not is_active(tenant, t) then
-    local counter = lowest(band)
-    local before = pool[idle] > 0 and call('ZSCORE', idle_keys[band], name)
-    if before then
-      pool[idle] = pool[idle] - call('ZREM', idle_keys[band], name)
-      counter = math.max(tonumber(before), counter)
-    end
-    tenant[T_COUNTER + t] = counter
+-- The counter of one that is not active.
+local function remembered(name, band)
+  local idle = P_IDLE + OF_BAND_P * band
+  local counter = pool[idle] > 0 and call('ZSCORE', idle_keys[band], name)
+  if not counter then
+    return 0
   end
+  pool[idle] = pool[idle] - call('ZREM', idle_keys[band], name)
+  return tonumber(counter)
+end
+
+-- It runs from now on, if it did not wait or run before; before its TENANT says so.
+local function activate(name, band)
+  local tenant, t = tenant_of(name), OF_BAND_T * band
+  if not is_active(tenant, t) then
+    tenant[T_COUNTER + t] = math.max(remembered(name, band), lowest(band))
+  end
+end
+
+local function no_newcomer(name, band)
+  local p, gone = OF_BAND_P * band, 1
+  tenant_of(name)[T_OWN + band] = -1
+  if fresh[band] == name then
+    fresh[band] = nil
+  else
+    gone = call('ZREM', new_keys[band], name)
+  end
+  pool[P_NEW + p] = pool[P_NEW + p] - gone
 end
 
 -- It begins to wait; before its TENANT says so. `came_back`: a place of it was taken back.
 local function begin_to_wait(name, band, came_back)
-  local tenant, t = tenant_of(name), OF_BAND_T * band
-  if not (came_back and is_active(tenant, t)) then
-    activate(name, band)
-    tenant[T_COUNTER + t] = math.max(tenant[T_COUNTER + t], lowest(band))
+  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
+  local was_active = is_active(tenant, t)
+  if not (came_back and was_active) then
+    local own = was_active and tenant[T_COUNTER + t] or remembered(name, band)
+    local least = lowest(band)
+    tenant[T_COUNTER + t] = math.max(own, least)
+    if own < least then
+      tenant[T_OWN + band], fresh[band] = own, name
+      pool[P_LEVEL + p] = pool[P_NEW + p] > 0 and math.min(least, pool[P_LEVEL + p]) or least
+      pool[P_NEW + p], pool[P_TURN + p] = pool[P_NEW + p] + 1, pool[P_TURN + p] + 1
+    end
   end
   call('ZADD', turns_keys[band], tenant[T_COUNTER + t], name)
   forget(band)
@@ -51,7 +85,11 @@ local function waited(name, band)
   local tenant, t = tenant_of(name), OF_BAND_T * band
   if tenant[T_COUNT + t] == 0 then
     call('ZREM', turns_keys[band], name)
-    pool[P_DEPARTED + OF_BAND_P * band] = tenant[T_COUNTER + t]
+    pool[P_DEPARTED + OF_BAND_P * band] = counter_of(tenant, band)
+    if tenant[T_OWN + band] >= 0 then
+      tenant[T_COUNTER + t] = tenant[T_OWN + band]
+      no_newcomer(name, band)
+    end
     forget(band)
   end
 end
@@ -60,12 +98,40 @@ local function units(cost, weight)
   return floor(cost * UNITS / weight)
 end
 
-local function charge(name, band, by)
-  local tenant, t = tenant_of(name), OF_BAND_T * band
-  tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
-  if by ~= 0 and tenant[T_COUNT + t] > 0 then
+local function moved(name, tenant, band)
+  local t = OF_BAND_T * band
+  if tenant[T_COUNT + t] > 0 then
     call('ZADD', turns_keys[band], tenant[T_COUNTER + t], name)
     forget(band)
+  end
+end
+
+local function charge(name, band, by)
+  local tenant, t = tenant_of(name), OF_BAND_T * band
+  local is_newcomer = tenant[T_OWN + band] >= 0
+  if is_newcomer then
+    tenant[T_COUNTER + t] = math.max(tenant[T_OWN + band], counter_of(tenant, band))
+    no_newcomer(name, band)
+  end
+  tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
+  if by ~= 0 or is_newcomer then
+    moved(name, tenant, band)
+  end
+end
+
+-- Who was asked to give its place back has its turn again, before newcomers too.
+local function correct(name, band, by, came_back)
+  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
+  if tenant[T_OWN + band] >= 0 then
+    tenant[T_OWN + band] = tenant[T_OWN + band] + by
+    return
+  end
+  tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
+  if pool[P_NEW + p] > 0 and tenant[T_COUNT + t] > 0 and not came_back then
+    pool[P_LEVEL + p] = math.min(pool[P_LEVEL + p], tenant[T_COUNTER + t])
+  end
+  if by ~= 0 then
+    moved(name, tenant, band)
   end
 end
 
@@ -74,10 +140,56 @@ local function rest(name, band)
   local tenant, t = tenant_of(name), OF_BAND_T * band
   if not is_active(tenant, t) then
     local idle = P_IDLE + OF_BAND_P * band
-    if tenant[T_COUNTER + t] > lowest(band) then
+    if tenant[T_COUNTER + t] >= lowest(band) then
       call('ZADD', idle_keys[band], tenant[T_COUNTER + t], name)
       pool[idle] = pool[idle] + 1
     end
     tenant[T_COUNTER + t] = 0
+  end
+end
+
+-- Tenants that wait in a band, in turn: the next at each call, some `count` of them, AT behind all.
+-- Newcomers go before whoever stands no lower than they do.
+local function in_turn(band)
+  local p, at, passed = OF_BAND_P * band, 0, 0
+  local others, newcomers = turns_keys[band], {}
+  local kept = pool[P_NEW + p] - (fresh[band] and 1 or 0)
+  local phase = pool[P_NEW + p] > 0 and 1 or 3
+  return function(count)
+    if phase == 1 then
+      local below = format('(%.0f', pool[P_LEVEL + p])
+      local found = call('ZRANGEBYSCORE', others, '-inf', below, 'LIMIT', at, count)
+      at = at + #found
+      if #found > 0 then
+        return found
+      end
+      phase, at, passed = 2, 0, at
+    end
+    if phase == 2 then
+      local last = math.min(at + count, kept) - 1
+      local found = at <= last and call('ZRANGE', new_keys[band], at, last) or {}
+      at = at + #found
+      if at >= kept then
+        phase, at = 3, passed
+        found[#found + 1] = fresh[band]
+      end
+      for _, name in ipairs(found) do
+        newcomers[name] = true
+      end
+      if #found > 0 then
+        return found
+      end
+    end
+    local all, found
+    repeat
+      all, found = call('ZRANGE', others, at, at + count - 1), {}
+      at = at + #all
+      for _, name in ipairs(all) do
+        if not newcomers[name] then
+          found[#found + 1] = name
+        end
+      end
+    until #found > 0 or #all == 0
+    return found
   end
 end

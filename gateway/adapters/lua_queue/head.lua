@@ -15,6 +15,7 @@
 --   11 idle    zset  tenants that neither wait nor run, where it is above the least of those -> counter
 --   13 since   zset  ticket id of what waits -> entered at, ms
 --   15 lots    zset  the parked ones once more, by text: tenant NUL lot NUL BAND deadline id
+--   16 new     zset  of each BAND, 17 of batch: newcomers among those tenants -> their place in line
 -- Each key holds one member more, AT, that comes last and stands for nobody: so no key goes away
 -- and comes back without its time to live. It is kept STORED_MS after the last use, by far longer than
 -- anything in them counts. No name has a NUL in it. SIZE: band 1, sequences 6, tokens 12 digits.
@@ -40,6 +41,7 @@ local turns_keys = {[0] = KEYS[9], KEYS[10]}
 local idle_keys = {[0] = KEYS[11], KEYS[12]}
 local since_keys = {[0] = KEYS[13], KEYS[14]}
 local LOTS = KEYS[15]
+local new_keys = {[0] = KEYS[16], KEYS[17]}
 local AT, NAMES = '\255', '\254'
 local ttl_ms, floor_permille = tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -85,26 +87,53 @@ else
 end
 pool[P_BYPASS_ID], pool[P_BYPASS_WORKER] = names[1], names[2]
 pool[P_BYPASS_ID + OF_BAND_P], pool[P_BYPASS_WORKER + OF_BAND_P] = names[3], names[4]
--- What came with a later release stands behind the workers: a gateway of the one before drops it.
+-- What came with later releases stands behind the workers: a gateway of the one before drops it.
 pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
   pool[P_BYPASS_REST + OF_BAND_P], pool[P_BYPASS_RESTS + OF_BAND_P] = 0, 0, 0, 0
 if kept[1] and #kept[1] >= behind + 31 then
   pool[P_BYPASS_REST], pool[P_BYPASS_RESTS], pool[P_BYPASS_REST + OF_BAND_P],
     pool[P_BYPASS_RESTS + OF_BAND_P] = sunpack('<dddd', kept[1], behind)
 end
+pool[P_LEVEL], pool[P_NEW], pool[P_TURN], pool[P_LEVEL + OF_BAND_P], pool[P_NEW + OF_BAND_P],
+  pool[P_TURN + OF_BAND_P] = 0, 0, 0, 0, 0, 0
+if kept[1] and #kept[1] >= behind + 79 then
+  pool[P_LEVEL], pool[P_NEW], pool[P_TURN], pool[P_LEVEL + OF_BAND_P], pool[P_NEW + OF_BAND_P],
+    pool[P_TURN + OF_BAND_P] = sunpack('<dddddd', kept[1], behind + 32)
+elseif kept[1] then
+  -- One that knows no newcomers may have granted them: they wait on as others do.
+  for band = 0, 1 do
+    call('ZREMRANGEBYRANK', new_keys[band], 0, -2)
+    if call('ZADD', new_keys[band], 'inf', AT) == 1 then
+      pool[P_KEPT_UNTIL] = 0
+    end
+  end
+end
 local unfinished = 0
 
--- One TENANT for each that this step touches, written at its end.
+-- One TENANT for each that this step touches, written at its end. Behind it, while it is a newcomer
+-- in a band, its own counters, -1 where it is none.
 local tenants = {}
+local function tenant_from(kept)
+  local tenant = {sunpack(TENANT_FORMAT, kept)}
+  tenant[T_OWN], tenant[T_OWN + 1] = -1, -1
+  if #kept > TENANT_BYTES then
+    tenant[T_OWN], tenant[T_OWN + 1] = sunpack('<dd', kept, TENANT_BYTES + 1)
+  end
+  return tenant
+end
+
 local function tenant_of(name)
   local tenant = tenants[name]
   if not tenant then
     tenant = call('HGET', TENANTS, name)
-    tenant = tenant and {sunpack(TENANT_FORMAT, tenant)} or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}
+    tenant = tenant and tenant_from(tenant) or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, -1, -1}
     tenants[name] = tenant
   end
   return tenant
 end
+
+-- Of each band the newcomer of this step, one at most, kept at its end: most do not wait so long.
+local fresh = {}
 
 -- The step is done: write what it changed. Returns its reply, with what is left to do put in front.
 local function done(reply)
@@ -114,11 +143,18 @@ local function done(reply)
       call('HDEL', TENANTS, name)
     else
       changed[#changed + 1] = name
-      changed[#changed + 1] = spack(TENANT_FORMAT, unpack(tenant, 1, TENANT_FIELDS))
+      local packed = spack(TENANT_FORMAT, unpack(tenant, 1, TENANT_FIELDS))
+      if tenant[T_OWN] >= 0 or tenant[T_OWN + 1] >= 0 then
+        packed = packed .. spack('<dd', tenant[T_OWN], tenant[T_OWN + 1])
+      end
+      changed[#changed + 1] = packed
     end
   end
   for at = 1, #changed, 128 do
     call('HSET', TENANTS, unpack(changed, at, math.min(at + 127, #changed)))
+  end
+  for band, name in pairs(fresh) do
+    call('ZADD', new_keys[band], pool[P_TURN + OF_BAND_P * band], name)
   end
   pool[P_LAST] = now
   local is_kept = now < pool[P_KEPT_UNTIL]
@@ -130,8 +166,9 @@ local function done(reply)
     parts[at + 1] = spack(ROOM_FORMAT, unpack(room, 2, ROOM_FIELDS))
   end
   local b = OF_BAND_P
-  parts[#parts + 1] = spack('<dddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
-    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b])
+  parts[#parts + 1] = spack('<dddddddddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
+    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], pool[P_LEVEL], pool[P_NEW], pool[P_TURN],
+    pool[P_LEVEL + b], pool[P_NEW + b], pool[P_TURN + b])
   call('HSET', TICKETS, AT, table.concat(parts))
   if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
     or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then

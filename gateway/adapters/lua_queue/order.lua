@@ -96,10 +96,9 @@ end
 
 -- In turn, until one has room. Those that are `passed` were looked at before.
 local function look_in_turn(look, band, passed)
-  local first, names = 0, nil
+  local next_in_turn, names = in_turn(band), nil
   repeat
-    names = call('ZRANGE', turns_keys[band], first, first == 0 and 0 or first + 7)
-    first = first + #names
+    names = next_in_turn(names and 8 or 1)
     for _, name in ipairs(names) do
       if name == AT then
         return

@@ -74,7 +74,8 @@ local function free(place, actual_cost)
   local tenant, running = tenant_of(name), T_RUNNING + OF_BAND_T * band
   call('HDEL', TICKETS, place[K_ID])
   call('ZREM', DUE, place[K_ID])
-  charge(name, band, units(actual_cost, weight) - units(place[K_COST], weight))
+  correct(name, band, units(actual_cost, weight) - units(place[K_COST], weight),
+    place[K_STATE] == S_TAKEN_BACK)
   tenant[running] = tenant[running] - 1
   rest(name, band)
   pool[P_RUNNING_COST] = pool[P_RUNNING_COST] - place[K_COST]

@@ -46,15 +46,21 @@ end
 -- The first that wait in interactive's order, some of them.
 local function first_waiting(count)
   local members, names = {}, {}
-  for _, name in ipairs(call('ZRANGE', turns_keys[0], 0, count - 1)) do
-    local of_tenant = name ~= AT and waiting_of(name, 0, 0, math.min(OF_A_TENANT, count - #members))
-    for _, member in ipairs(of_tenant or {}) do
-      members[#members + 1], names[#members + 1] = member, name
+  local next_in_turn, page = in_turn(0), nil
+  repeat
+    page = next_in_turn(count)
+    for _, name in ipairs(page) do
+      if name == AT then
+        return members, names
+      end
+      for _, member in ipairs(waiting_of(name, 0, 0, math.min(OF_A_TENANT, count - #members))) do
+        members[#members + 1], names[#members + 1] = member, name
+      end
+      if #members == count then
+        return members, names
+      end
     end
-    if #members == count then
-      break
-    end
-  end
+  until #page == 0
   return members, names
 end
 

@@ -60,9 +60,11 @@ class Line:
         self.counters.charge(ticket.tenant, ticket.cost, ticket.weight)
         self.running[ticket.tenant] = self.running.get(ticket.tenant, 0) + 1
 
-    def end(self, ticket: Ticket, actual_cost: int) -> None:
-        """It runs no more, and this is what it cost."""
-        self.counters.correct(ticket.tenant, ticket.cost, actual_cost, ticket.weight)
+    def end(self, ticket: Ticket, actual_cost: int, *, came_back: bool = False) -> None:
+        """It runs no more, and this is what it cost; `came_back`: its place was asked back."""
+        self.counters.correct(
+            ticket.tenant, ticket.cost, actual_cost, ticket.weight, came_back=came_back
+        )
         self.running[ticket.tenant] -= 1
         if not self.running[ticket.tenant]:
             del self.running[ticket.tenant]
@@ -99,17 +101,17 @@ class Line:
         own = self._tokens_of(ticket.tenant) * self.own_ahead(ticket) // waiting
         names = (name for name in self._tenants() if name != ticket.tenant)
         others = (
-            Backlog(self.counters.active[name], self._tokens_of(name), self.weights[name])
+            Backlog(self.counters.of(name), self._tokens_of(name), self.weights[name])
             for name in islice(names, TENANTS_AHEAD)
         )
-        return ahead_of(self.counters.active[ticket.tenant], own, ticket.weight, others)
+        return ahead_of(self.counters.of(ticket.tenant), own, ticket.weight, others)
 
     def _tokens_of(self, tenant: str) -> int:
         return sum(each.cost for each in self.waiting[tenant])
 
     def _tenants(self) -> list[str]:
         """Those that wait, whoever has been served least first."""
-        return sorted(self.waiting, key=lambda name: (self.counters.active[name], name))
+        return sorted(self.waiting, key=self.counters.order)
 
     def _take_out(self, ticket: Ticket) -> None:
         tickets = self.waiting[ticket.tenant]

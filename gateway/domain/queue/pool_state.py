@@ -80,10 +80,10 @@ class PoolState:
         place.state = state
 
     def _free(self, place: Place, actual_cost: int) -> None:
-        if place.state is PlaceState.TAKEN_BACK:
-            self._room(place.worker).asked_back -= 1
+        came_back = place.state is PlaceState.TAKEN_BACK
+        self._room(place.worker).asked_back -= came_back
         del self.places[place.ticket.id]
-        self.lines[place.ticket.order_band].end(place.ticket, actual_cost)
+        self.lines[place.ticket.order_band].end(place.ticket, actual_cost, came_back=came_back)
         self._room(place.worker).remove(place.ticket)
 
     def _reap(self, now_ms: int) -> None:

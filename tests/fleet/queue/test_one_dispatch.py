@@ -1,5 +1,5 @@
 """Done when 4 of the queue, over HTTP, simulated: saturated, an interactive request waits for one
-dispatch at most before its own, beside interactive of others seldom for two."""
+dispatch at most before its own."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -29,10 +29,6 @@ SHORTER = LONG - 30
 CLOCKS_MS, HEARD_MS = 5, 300
 """What it says of its wait is what the store knows of it, and how long a busy gateway took to ask
 and to hear."""
-MOST = {"batch": 1, "interactive": 2}
-"""Other tenants' requests are charged as expected until they end. One that ends puts its tenant
-behind a newcomer that was lifted to what was charged then: by the specification there are 2 before
-it now and then where 70 tokens too much are expected, as here, and never where none are."""
 EMPTY_MS = 100
 """In an empty system nobody waits."""
 
@@ -105,7 +101,8 @@ async def test_at_most_one_dispatch_comes_before_it(
     system: WeirDev, crowd: Clients, store: PoolStore, others: str
 ) -> None:
     """Saturated with batch, or with interactive of other tenants. A wait is then for the first
-    place that comes free, or the second: less than one of them lasts."""
+    place that comes free, or the second: less than one of them lasts. What runs is charged 70
+    tokens too much until it ends, which puts nobody before it."""
     tenant = new_tenant(system)
     await backlog(crowd, store, *(new_tenant(system, others) for _ in range(3)))
     found = await each_alone(crowd, store, tenant)
@@ -113,8 +110,7 @@ async def test_at_most_one_dispatch_comes_before_it(
     waits_ms = [answer.queue_ms for answer, _ in found]
     print(f"{others}: sent before {sent}, waited {waits_ms} ms")  # noqa: T201 # for who runs it with -s
     assert store.count_waiting() > 0, "it was saturated to the end"
-    assert sorted(sent)[ASKED // 2] <= 1, sent
-    assert max(sent) <= MOST[others], sent
+    assert max(sent) <= 1, sent
     assert sorted(waits_ms)[ASKED // 2] < LASTS_MS
 
 

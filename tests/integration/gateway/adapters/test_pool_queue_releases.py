@@ -14,8 +14,8 @@ from gateway.serving.queue_ports import Wish
 
 POOL = "org/model-of-two-releases"
 RECORD = "\xff".encode("latin-1")
-LATER_BYTES = 32
-"""Behind the workers: of each band for how long no worker is kept."""
+LATER_BYTES = 80
+"""Behind the workers: of each band for how long no worker is kept, and where newcomers stand."""
 
 
 @pytest.fixture

@@ -3,6 +3,26 @@
 from gateway.domain.queue.fairness import Counters, weighted_tokens
 
 
+def stand(counters: Counters) -> dict[str, int]:
+    """Where each that is active stands."""
+    return {name: counters.of(name) for name in counters.active}
+
+
+def in_turn(counters: Counters) -> list[str]:
+    """Those that wait, whose turn it is first."""
+    return sorted(counters.waits, key=counters.order)
+
+
+def busy(**charged: int) -> Counters:
+    """These wait, and were charged so much."""
+    counters = Counters()
+    for name in charged:
+        counters.wait(name)
+    for name, cost in charged.items():
+        counters.charge(name, cost, 1)
+    return counters
+
+
 def test_output_weighs_twice() -> None:
     """Tokens out cost more than tokens in."""
     assert weighted_tokens(uncached_prompt_tokens=100, output_tokens=30) == 160
@@ -16,9 +36,9 @@ def test_who_begins_to_wait_is_lifted_to_the_least_that_waits() -> None:
     counters.wait("a")
     counters.charge("a", 50, 1)
     counters.wait("new")
-    assert counters.active == {"runs": 0, "a": 50_000, "new": 50_000}
+    assert stand(counters) == {"runs": 0, "a": 50_000, "new": 50_000}
     counters.wait("runs")
-    assert counters.active["runs"] == 50_000
+    assert stand(counters)["runs"] == 50_000
 
 
 def test_where_nobody_waits_the_last_that_waited_counts() -> None:
@@ -29,11 +49,13 @@ def test_where_nobody_waits_the_last_that_waited_counts() -> None:
     counters.rest("a")
     counters.deactivate("a")
     counters.wait("b")
-    assert counters.active == {"b": 3_500}
+    assert stand(counters) == {"b": 3_500}
+    counters.charge("b", 1, 1)
+    assert counters.active == {"b": 4_500}
 
 
 def test_who_was_served_more_is_remembered_only_while_it_matters() -> None:
-    """Its debt is kept while others that wait have less, and forgotten when they reach it."""
+    """Its debt is kept while others that wait have less, and forgotten when they are past it."""
     counters = Counters()
     counters.wait("a")
     counters.wait("b")
@@ -42,6 +64,8 @@ def test_who_was_served_more_is_remembered_only_while_it_matters() -> None:
     counters.deactivate("a")
     assert counters.idle == {"a": 9_000}
     counters.charge("b", 9, 1)
+    assert counters.idle == {"a": 9_000}
+    counters.charge("b", 1, 1)
     assert counters.idle == {}
 
 
@@ -71,4 +95,74 @@ def test_who_comes_back_is_not_lifted_while_it_runs() -> None:
     other.wait("b")
     other.charge("b", 5, 1)
     other.wait("c", came_back=True)
-    assert other.active["c"] == 5_000
+    assert stand(other)["c"] == 5_000
+
+
+def test_newcomers_go_first_whoever_came_first() -> None:
+    """Whatever their names, before those that stand no lower; one that leaves and comes again is
+    the last of them."""
+    counters = busy(m=50, a=60)
+    for name in ("z", "b"):
+        counters.wait(name)
+    assert in_turn(counters) == ["z", "b", "m", "a"]
+    counters.rest("z")
+    counters.deactivate("z")
+    counters.wait("z")
+    assert in_turn(counters) == ["b", "z", "m", "a"]
+
+
+def test_a_newcomer_stands_where_the_lowest_was_since_and_is_charged_from_there() -> None:
+    """Corrections of others pull it down, and nothing pulls it up."""
+    counters = busy(a=100, b=100)
+    counters.wait("new")
+    counters.correct("a", 30, 0, 1)
+    assert in_turn(counters) == ["new", "a", "b"]
+    counters.charge("a", 90, 1)
+    assert stand(counters)["new"] == 70_000
+    counters.charge("new", 10, 1)
+    assert stand(counters) == {"a": 160_000, "b": 100_000, "new": 80_000}
+    assert counters.newcomers == []
+
+
+def test_a_newcomer_is_charged_from_its_own_where_that_is_higher() -> None:
+    """Once served, it gains nothing by others that were charged too much when it came again."""
+    counters = busy(a=100, b=100)
+    counters.wait("new")
+    counters.charge("new", 80, 1)
+    counters.rest("new")
+    counters.charge("a", 900, 1)
+    counters.charge("b", 900, 1)
+    counters.wait("new")
+    counters.correct("a", 900, 0, 1)
+    counters.correct("new", 80, 60, 1)
+    assert in_turn(counters)[0] == "new"
+    counters.charge("new", 5, 1)
+    assert counters.active["new"] == (100 + 60 + 5) * 1_000
+
+
+def test_who_stands_where_others_do_was_a_newcomer_there() -> None:
+    """Also one that was charged nothing: it goes first once, until the lowest was served."""
+    counters = busy(a=100)
+    for _ in range(2):
+        counters.wait("new")
+        first = in_turn(counters)[0]
+        counters.charge("new", 0, 1)
+        counters.rest("new")
+        counters.deactivate("new")
+    assert first == "a"
+    counters.charge("a", 1, 1)
+    counters.wait("new")
+    assert in_turn(counters)[0] == "new"
+
+
+def test_who_gives_its_place_back_goes_before_newcomers() -> None:
+    """Its turn was before theirs, and they are not pulled down to it."""
+    counters = Counters()
+    counters.wait("b")
+    counters.charge("b", 100, 1)
+    counters.rest("b")
+    counters.wait("new")
+    counters.wait("b", came_back=True)
+    counters.correct("b", 100, 0, 1, came_back=True)
+    assert in_turn(counters) == ["b", "new"]
+    assert stand(counters) == {"b": 0, "new": 100_000}

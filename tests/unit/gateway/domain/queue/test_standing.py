@@ -59,8 +59,8 @@ def test_a_tenant_that_is_new_comes_before_who_waits_with_much() -> None:
 def test_who_was_served_while_others_waited_comes_after_them() -> None:
     """Also where nothing of it waits any more: what runs has counted."""
     queue = pool(worker(sequences=1))
-    enter(queue, ticket("r0", "c"), ticket("r1", "b", cost=30), ticket("r2", "b", cost=30))
-    enter(queue, ticket("r3", "a", cost=40))
+    enter(queue, ticket("r0", "c"), ticket("r3", "a", cost=40))
+    enter(queue, ticket("r1", "b", cost=30), ticket("r2", "b", cost=30))
     queue.leave("r0", actual_cost=10, now_ms=0)
     assert queue.places["r3"].ticket.tenant == "a"
     shown = standing_of("a", Band.INTERACTIVE, 1, shares_of(queue))
