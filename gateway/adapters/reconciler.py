@@ -20,6 +20,7 @@ from billing.domain.reconciliation.rollups import check_rollups
 from billing.postgres import reconcile_journals as stored
 from billing.postgres.journal_watermarks import load_watermarks
 from billing.postgres.policies import load_policies
+from billing.postgres.reconcile_invoices import load_invoiced
 from billing.postgres.reconcile_records import read_judged, replay
 from billing.postgres.rollups import count_groups, load_differences, load_marks
 from gateway.adapters.reconciler_engines import reconcile_engines
@@ -75,7 +76,7 @@ class Reconciler:
             await self._requests(),
             await self._engines(scope),
             await self._rollups(scope.period),
-            check_invoices(None),
+            await self._invoices(scope.period),
             await self._attempts(scope.period),
             await self._replay(scope, ends),
         ]
@@ -188,6 +189,11 @@ class Reconciler:
                 db, period.since, period.until, limit=DIFFERENCES_READ
             )
         return await asyncio.to_thread(check_rollups, differences, groups=groups, dirty=marks)
+
+    async def _invoices(self, period: Period) -> Verdict:
+        async with self._snapshot() as db:
+            invoiced = await load_invoiced(db, period.since, period.until)
+        return await asyncio.to_thread(check_invoices, invoiced)
 
     async def _attempts(self, period: Period) -> Verdict:
         async with self._snapshot() as db:

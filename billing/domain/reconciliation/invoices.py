@@ -1,40 +1,91 @@
-"""REC-5: the lines of an invoice are the records that it covers."""
+"""REC-5: an issued invoice is the records that it covers, and what was printed is still that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, skipped, terms
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an issued invoice: what it says of each quantity, and what the records say."""
+    """A quantity of an issued invoice: what it says, and what the records say."""
 
     invoice: str
     line: str
     billed: int
     recorded: int
     unit: str
-    """`tokens`, or a currency's minor unit."""
+    """`tokens`, `requests`, pico-units, or a currency's minor unit."""
 
 
-def check_invoices(lines: Sequence[Line] | None) -> Verdict:
+@dataclass(frozen=True)
+class StrayRow:
+    """A request on an invoice whose record is not what is billed there."""
+
+    invoice: str
+    request_id: UUID
+    what: str
+
+
+@dataclass(frozen=True)
+class Unsealed:
+    """A document that is not the one that was issued, or numbers that do not follow."""
+
+    subject: str
+    size: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Invoiced:
+    """Issued invoices that have records of a period, or were issued in it."""
+
+    invoices: int
+    requests: int
+    """On them, of the period."""
+    late: int
+    """Records of the period, of months with an invoice, that wait for their tenant's next one."""
+    lines: Sequence[Line] = ()
+    """Those that differ, the first of them."""
+    rows: Sequence[StrayRow] = ()
+    unsealed: Sequence[Unsealed] = ()
+
+
+def check_invoices(invoiced: Invoiced | None) -> Verdict:
     """REC-5; None where there are no invoices."""
-    if lines is None:
+    if invoiced is None:
         return skipped(Check.INVOICES, "no invoices")
+    differing = [line for line in invoiced.lines if line.billed != line.recorded]
     return Verdict(
         Check.INVOICES,
-        terms(lines=len(lines)),
-        tuple(
-            Finding(
-                Check.INVOICES,
-                f"invoice {line.invoice}, {line.line}",
-                None,
-                abs(line.billed - line.recorded),
-                line.unit,
-                f"the line says {line.billed}, its records {line.recorded}",
-            )
-            for line in lines
-            if line.billed != line.recorded
+        terms(invoices=invoiced.invoices, requests=invoiced.requests, late=invoiced.late),
+        (
+            *(
+                Finding(Check.INVOICES, each.subject, None, each.size, "documents", each.what)
+                for each in invoiced.unsealed
+            ),
+            *(
+                Finding(
+                    Check.INVOICES,
+                    f"invoice {row.invoice}",
+                    row.request_id,
+                    1,
+                    "requests",
+                    row.what,
+                )
+                for row in invoiced.rows
+            ),
+            *(
+                Finding(
+                    Check.INVOICES,
+                    f"invoice {line.invoice}, {line.line}",
+                    None,
+                    abs(line.billed - line.recorded),
+                    line.unit,
+                    f"the invoice says {line.billed}, its records {line.recorded}",
+                )
+                for line in differing
+            ),
         ),
     )

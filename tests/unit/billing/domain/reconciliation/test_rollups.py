@@ -6,7 +6,13 @@ from uuid import UUID
 import pytest
 
 from billing.domain.reconciliation.findings import Check, Term, Verdict, added_up, terms
-from billing.domain.reconciliation.invoices import Line, check_invoices
+from billing.domain.reconciliation.invoices import (
+    Invoiced,
+    Line,
+    StrayRow,
+    Unsealed,
+    check_invoices,
+)
 from billing.domain.reconciliation.replay import Altered, Written, check_replay
 from billing.domain.reconciliation.rollups import Difference, check_rollups
 
@@ -34,13 +40,28 @@ def test_a_roll_up_that_differs_is_found_by_its_tokens() -> None:
 
 
 def test_an_invoices_lines_are_its_records() -> None:
-    """Without invoices there is nothing to compare, which is said."""
+    """Without invoices there is nothing to compare, which is said. A line, a request and a document
+    are each named."""
     lines = [
         Line("2026-0001", "line 1", 100, 100, "tokens"),
         Line("2026-0001", "line 2", 7, 9, "USD"),
     ]
-    (finding,) = check_invoices(lines).findings
-    assert (finding.subject, finding.size, finding.unit) == ("invoice 2026-0001, line 2", 2, "USD")
+    request = UUID(int=1)
+    found = Invoiced(
+        invoices=1,
+        requests=3,
+        late=2,
+        lines=lines,
+        rows=[StrayRow("2026-0001", request, "its record is gone")],
+        unsealed=[Unsealed("numbers INV-2026-", 4, "2 documents have numbers up to 6")],
+    )
+    verdict = check_invoices(found)
+    assert [(each.subject, each.request_id, each.size, each.unit) for each in verdict.findings] == [
+        ("numbers INV-2026-", None, 4, "documents"),
+        ("invoice 2026-0001", request, 1, "requests"),
+        ("invoice 2026-0001, line 2", None, 2, "USD"),
+    ]
+    assert verdict.terms == terms(invoices=1, requests=3, late=2)
     nothing = check_invoices(None)
     assert nothing.ok
     assert nothing.not_applicable == "no invoices"
