@@ -18,6 +18,8 @@ FRAME_BYTES_MAX = 64 * 1024 * 1024
 _HEADER = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size
+_SEEDS = [crc32c(_LENGTH.pack(length)) for length in range(4096)]
+"""Checksums of the usual lengths, with which those of their payloads begin."""
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -74,20 +76,19 @@ def scan(data: bytes, *, base: int = 0) -> Scan:
 def _take_run(data: bytes, position: int, base: int, frames: list[Frame]) -> int:
     """All frames that lie one after the other from `position` on; returns where they end. As
     `_payload_at` reads each of them, without a call for each: a journal is read by the million."""
+    unpack, take = _HEADER.unpack_from, frames.append
     last = len(data) - HEADER_BYTES
     while position <= last:
-        magic, length, checksum = _HEADER.unpack_from(data, position)
+        magic, length, checksum = unpack(data, position)
         begin = position + HEADER_BYTES
         end = begin + length
         if magic != MAGIC or length > FRAME_BYTES_MAX:
             break
         payload = data[begin:end]
-        if (
-            len(payload) < length
-            or crc32c(payload, crc32c(data[position + 4 : position + 8])) != checksum
-        ):
+        seed = _SEEDS[length] if length < len(_SEEDS) else crc32c(_LENGTH.pack(length))
+        if crc32c(payload, seed) != checksum or len(payload) < length:
             break
-        frames.append(Frame(base + position, base + end, payload))
+        take(Frame(base + position, base + end, payload))
         position = end
     return position
 

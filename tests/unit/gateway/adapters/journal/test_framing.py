@@ -106,3 +106,15 @@ def test_too_long_a_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.adapters.journal.framing.FRAME_BYTES_MAX", 10)
     with pytest.raises(ValueError, match="11 bytes"):
         encode_frame(bytes(11))
+
+
+@pytest.mark.parametrize("length", [0, 1, 4094, 4095, 4096, 4097, 70_000])
+def test_records_of_any_length(length: int) -> None:
+    """Also of one whose length is usual no more; a wrong byte in it is found."""
+    payload = b"\xc4" * length
+    frame = encode_frame(payload)
+    found = scan(frame * 3)
+    assert [each.payload for each in found.frames] == [payload] * 3
+    damaged = bytearray(frame * 3)
+    damaged[len(frame) + 4] ^= 1  # its length
+    assert len(scan(bytes(damaged)).frames) == 2
