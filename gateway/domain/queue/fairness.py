@@ -38,7 +38,7 @@ class Counters:
     newcomers: list[str] = field(default_factory=list)
     """Of those that wait, who was lifted and not charged since; in the order they came in."""
     level: int = 0
-    """Where all newcomers stand: no other that waits is below, but one whose place was taken back."""
+    """Where all newcomers stand: none that waits is below, but one whose place was taken back."""
     idle: dict[str, int] = field(default_factory=dict)
     """Of tenants that were served no less than the least served that waits."""
     departed: int = 0
