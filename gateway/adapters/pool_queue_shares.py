@@ -16,8 +16,8 @@ _NO_NEWCOMER = (-1,) * len(Band)
 
 
 def shares(tenants: Sequence[bytes], levels: Sequence[int]) -> dict[str, dict[Band, Share]]:
-    """Names and records in turn, as `HGETALL` replies, and where the newcomers of each band stand.
-    Who is only parked has no share."""
+    """Names and records in turn, as `HGETALL` replies, and where the newcomers of each band stand,
+    -1 where there are none. Who is only parked has no share."""
     found: dict[str, dict[Band, Share]] = {}
     for name, record in zip(tenants[::2], tenants[1::2], strict=True):
         if name != NOBODY:
@@ -32,7 +32,7 @@ def _bands(record: bytes, levels: Sequence[int]) -> dict[Band, Share]:
     for band in Band:
         first = 1 + band * _OF_A_BAND
         requests, tokens, weight, running, counter = numbers[first : first + _OF_A_BAND]
-        if behind[band] >= 0:
+        if min(behind[band], levels[band]) >= 0:
             counter = min(counter, levels[band])
         if requests or running:
             bands[band] = Share(requests, tokens, weight if requests else 1, running, counter)

@@ -1,7 +1,8 @@
 -- Time has passed; what is there now. Reply: how many are parked; of each band: requests, weighted
 -- tokens, tokens, the oldest's wait ms, the wait of whoever came now or -1; then of each worker id,
 -- its ceilings, until when it is well, running, tokens,
--- places asked back; all TENANTs as they are kept; and of each band where newcomers stand.
+-- places asked back; all TENANTs as they are kept; and of each band where newcomers stand, -1
+-- where there are none.
 reap()
 dispatch()
 local bands = {}
@@ -21,5 +22,8 @@ for at, room in ipairs(rooms) do
   }
 end
 local reply = done({parked, bands, workers})
-reply[5], reply[6] = call('HGETALL', TENANTS), {pool[P_LEVEL], pool[P_LEVEL + OF_BAND_P]}
+reply[5], reply[6] = call('HGETALL', TENANTS), {
+  pool[P_NEW] > 0 and pool[P_LEVEL] or -1,
+  pool[P_NEW + OF_BAND_P] > 0 and pool[P_LEVEL + OF_BAND_P] or -1,
+}
 return reply

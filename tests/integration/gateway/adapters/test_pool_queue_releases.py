@@ -6,15 +6,16 @@ import pytest
 import redis.asyncio
 
 from gateway.adapters.pool_queue import RedisPoolQueue
-from gateway.adapters.pool_queue_scripts import keys_of
+from gateway.adapters.pool_queue_scripts import KEYS, STORED_MS, keys_of
 from gateway.adapters.redis import connect_redis
 from gateway.domain.queue.capacity import WorkerRoom
-from gateway.domain.queue.tickets import Band, Granted
+from gateway.domain.queue.tickets import Band, Granted, Queued
 from gateway.serving.queue_ports import Wish
 
-POOL = "org/model-of-two-releases"
+POOL, OTHER_POOL = "org/model-of-two-releases", "org/another"
 RECORD = "\xff".encode("latin-1")
-LATER_BYTES = 80
+FULL = 2**53 - 1
+LATER_BYTES, NEWCOMERS_BYTES = 80, 48
 """Behind the workers: of each band for how long no worker is kept, and where newcomers stand."""
 
 
@@ -47,3 +48,38 @@ async def test_a_record_without_what_came_later_is_read_and_completed(
     assert isinstance(again, bytes)
     assert len(again) == len(whole)
     assert again[-LATER_BYTES:] == bytes(LATER_BYTES)
+
+
+def wish(name: str, tenant: str) -> Wish:
+    """One that waits for a minute."""
+    return Wish(name, tenant, Band.INTERACTIVE, 1, 100, 50, 1, 60_000, 30_000)
+
+
+async def test_where_one_of_before_came_between_newcomers_wait_on_as_others_do(
+    queue: RedisPoolQueue, redis_url: str
+) -> None:
+    """It drops what it knows nothing of, and may have granted any of them. They stand where they
+    were lifted to, names decide, and who comes next is a newcomer again."""
+    await queue.report(OTHER_POOL, [WorkerRoom("w", 1, 1, FULL, 0)], well_ms=60_000)
+    assert await queue.enter(OTHER_POOL, wish("0", "m"), max_queued=9) == Granted("w")
+    for name, tenant in (("1", "m"), ("2", "z"), ("3", "b")):
+        assert isinstance(await queue.enter(OTHER_POOL, wish(name, tenant), max_queued=9), Queued)
+    async with redis.asyncio.Redis.from_url(redis_url) as plain:
+        tickets, new = keys_of(OTHER_POOL)[0], keys_of(OTHER_POOL)[KEYS.index("new:0")]
+        assert await plain.zrange(new, 0, -1) == [b"z", b"b", RECORD]
+        whole = await plain.hget(tickets, RECORD)
+        assert isinstance(whole, bytes)
+        await plain.hset(tickets, RECORD, whole[:-NEWCOMERS_BYTES])
+        await plain.delete(new)
+        await queue.tick(OTHER_POOL)
+        assert await plain.zrange(new, 0, -1) == [RECORD]
+        assert 0 < await plain.pttl(new) <= STORED_MS
+    use = await queue.observe(OTHER_POOL)
+    assert {bands[Band.INTERACTIVE].counter for bands in use.shares.values()} == {50_000}
+    await queue.enter(OTHER_POOL, wish("4", "x"), max_queued=9)
+    served = []
+    for running in ("0", "4", "3", "1"):
+        await queue.leave(OTHER_POOL, running, actual_cost=50)
+        use = await queue.observe(OTHER_POOL)
+        served.append([t for t, bands in use.shares.items() if bands[Band.INTERACTIVE].running])
+    assert served == [["x"], ["b"], ["m"], ["z"]]
