@@ -72,6 +72,7 @@ usage_rollup = Table(
         unique=True,
         postgresql_nulls_not_distinct=True,
     ),
+    Index("usage_rollup_tenant_id_bucket_idx", "tenant_id", "bucket"),
     Index(
         "usage_rollup_unpriced_idx",
         "bucket",

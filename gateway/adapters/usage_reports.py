@@ -9,7 +9,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum, sum_usage
+from billing.postgres.rolled_usage import sum_rolled_usage
+from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum
 from gateway.adapters.completeness import Found, UsageCompleteness
 from gateway.adapters.usage_turns import FairTurns, LineFull, NoTurn
 from gateway.domain.instants import shown
@@ -92,7 +93,7 @@ class UsageReports:
     async def _sums(self, chosen: UsageFilter, group_by: GroupBy, time_zone: str) -> list[UsageSum]:
         async with self._postgres.connect() as db:
             await db.execute(text(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"))
-            return await sum_usage(db, chosen, group_by=group_by, time_zone=time_zone)
+            return await sum_rolled_usage(db, chosen, group_by=group_by, time_zone=time_zone)
 
 
 def standing_view(

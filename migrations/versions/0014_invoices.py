@@ -413,6 +413,11 @@ STATEMENT_TRIGGERS = (
 # profile that has a field which it does not know.
 TERMS = "ALTER TABLE tenant ADD COLUMN billing_terms jsonb NOT NULL DEFAULT '{}'"
 
+# Usage of one tenant is read often, and must not read all tenants'.
+ROLLUP_INDEX = """
+CREATE INDEX usage_rollup_tenant_id_bucket_idx ON usage_rollup (tenant_id, bucket)
+"""
+
 TABLES = (
     "seller", "invoice_number", "payment", "credit_note_line", "credit_note", "invoice_quarter",
     "invoice_row", "invoice_line", "invoice",
@@ -420,9 +425,10 @@ TABLES = (
 
 
 def upgrade() -> None:
-    """Add them, empty. Of what was there only tenants get a column."""
+    """Add them, empty. Of what was there tenants get a column and roll-ups an index."""
     op.execute(LOCK_TIMEOUT)
     op.execute(TERMS)
+    op.execute(ROLLUP_INDEX)
     made = (*INVOICE, LINE, *ROW, *QUARTER, *CREDIT_NOTE, *PAYMENT, NUMBER, SELLER)
     for statement in made:
         op.execute(statement)
@@ -462,4 +468,5 @@ def downgrade() -> None:
     op.execute(f"DROP TABLE {', '.join(TABLES)}")
     for name in FUNCTIONS:
         op.execute(f"DROP FUNCTION {name}()")
+    op.execute("DROP INDEX usage_rollup_tenant_id_bucket_idx")
     op.execute("ALTER TABLE tenant DROP COLUMN billing_terms")
