@@ -20,11 +20,19 @@ PRICE_COLUMNS: tuple[ColumnElement[Any], ...] = (
 MEMBER_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(plan_member.c)
 
 
+async def load_prices(db: AsyncConnection) -> list[Price]:
+    """Every price."""
+    return [price_from(row) for row in await db.execute(select(*PRICE_COLUMNS))]
+
+
+async def load_members(db: AsyncConnection) -> list[Membership]:
+    """Every tenant's plans."""
+    return [member_from(row) for row in await db.execute(select(*MEMBER_COLUMNS))]
+
+
 async def load_book(db: AsyncConnection) -> PriceBook:
     """Every price and every plan."""
-    prices = await db.execute(select(*PRICE_COLUMNS))
-    members = await db.execute(select(*MEMBER_COLUMNS))
-    return PriceBook(map(price_from, prices), map(member_from, members))
+    return PriceBook(await load_prices(db), await load_members(db))
 
 
 def price_from(row: Row[Any]) -> Price:

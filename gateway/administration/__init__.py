@@ -15,7 +15,7 @@ from gateway.administration.hosted import HostedVerbs
 from gateway.administration.keys import KeyVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
-from gateway.administration.plans import PlanVerbs
+from gateway.administration.price_import import ImportVerbs
 from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
 from gateway.administration.tenants import TenantVerbs
@@ -30,7 +30,7 @@ class Administration(
     LimitVerbs,
     FleetVerbs,
     HostedVerbs,
-    PlanVerbs,
+    ImportVerbs,
     RatingVerbs,
     UserVerbs,
     AuditVerbs,

@@ -1,29 +1,27 @@
 """Where prices are put: all that they must agree with, read once in a transaction, and the rules of
-when one may begin. The requests of the past have been rated, so one that takes the place
-of another begins no sooner than every gateway can know of it; where none held, also in the past.
+when one may begin. The requests of the past have been rated, so one that takes the place of another
+begins no sooner than every gateway can know of it; where none held, also in the past.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.price_book import PRICE_PICO_MAX, REQUEST_PICO_MAX, Price
 from billing.domain.price_past import is_of_line, replaced
 from billing.postgres.price_tables import plan_member
 from billing.postgres.price_tables import price as price_table
-from billing.postgres.prices import PRICE_COLUMNS, instant_of, price_from
+from billing.postgres.prices import PRICE_COLUMNS, price_from
 from gateway.adapters.tables import hosted_provider, tenant
 from gateway.administration.checks import EXPIRY_MAX_MS, check_currency, check_tenant_id
 from gateway.administration.fleet import known_models
-from gateway.administration.images import price_image
 from gateway.administration.price_wishes import CLASSES, SELF, NewPrice
-from gateway.administration.store import Change
 from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.instants import shown
-from gateway.domain.price_news import LEAD_MS, WrittenPrice
+from gateway.domain.price_news import LEAD_MS
 from gateway.errors import Conflict, Unprocessable
 
 
@@ -35,7 +33,8 @@ class Placed:
     begins_ms: int
     before: Price | None
     is_new: bool
-    """False: `before` is this price already, and nothing is written."""
+    """False: `before` is this price already, and nothing is written. Its id is 0 where it was
+    placed by this desk and is not written yet."""
     wrong_ms: int
     """From then on a gateway that has not read it rates wrongly."""
 
@@ -144,10 +143,11 @@ class PriceDesk:
     def _check_gap(self, wanted: NewPrice, begins_ms: int, held: Price | None) -> None:
         earliest = f"must be {LEAD_MS // 1000} s from now or later"
         if held is not None:
+            which = f"the price {held.id}" if held.id else "one of an earlier line"
             raise _wrong(
                 "effective_from",
-                f"{earliest}, so not before {shown(self.now_ms + LEAD_MS)}: the price {held.id} "
-                "holds meanwhile, and what was rated at it stays",
+                f"{earliest}, so not before {shown(self.now_ms + LEAD_MS)}: {which} holds "
+                "meanwhile, and what was rated at it stays",
             )
         if wanted.withdrawn:
             raise _wrong("effective_from", f"{earliest}: nothing is withdrawn for the past")
@@ -194,41 +194,6 @@ async def open_desk(db: AsyncConnection, wishes: Iterable[NewPrice]) -> PriceDes
         currencies={row.id: row.currency for row in tenants},
         plans=[(tenant_id, plan) for tenant_id, plan in members],
     )
-
-
-async def write_prices(
-    change: Change, placed: Iterable[Placed]
-) -> tuple[list[Price], list[WrittenPrice]]:
-    """Write what is new of them, each with its audit entry: all of them as they now are, in order,
-    and news of each."""
-    prices: list[Price] = []
-    news: list[WrittenPrice] = []
-    for each in placed:
-        if not each.is_new:
-            assert each.before is not None  # noqa: S101 - that is what it is
-            prices.append(each.before)
-            query = select(price_table.c.changed).where(price_table.c.id == each.before.id)
-            changed = (await change.db.execute(query)).scalar_one()
-            news.append(WrittenPrice(changed, each.before.effective_from_ms))
-            continue
-        row = (
-            await change.db.execute(
-                insert(price_table)
-                .values(**each.wanted.columns(), effective_from=instant_of(each.begins_ms))
-                .returning(*PRICE_COLUMNS)
-            )
-        ).one()
-        price = price_from(row)
-        prices.append(price)
-        news.append(WrittenPrice(row.changed, each.wrong_ms))
-        await change.audit(
-            "price.withdraw" if price.withdrawn else "price.set",
-            "price",
-            price.model,
-            before=None if each.before is None else price_image(each.before),
-            after=price_image(price),
-        )
-    return prices, news
 
 
 async def now_ms_of(db: AsyncConnection) -> int:

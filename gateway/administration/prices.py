@@ -7,8 +7,9 @@ from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import PRICE_COLUMNS, price_from
 from gateway.adapters.price_news import publish_price
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, entry_id, page_of
-from gateway.administration.price_desk import open_desk, write_prices
+from gateway.administration.price_desk import open_desk
 from gateway.administration.price_wishes import NewPrice
+from gateway.administration.price_writing import write_prices
 from gateway.administration.store import Store, verb
 from gateway.domain.price_news import WrittenPrice
 

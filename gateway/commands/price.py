@@ -1,16 +1,20 @@
 """`weir price`: what tenants pay for a model's tokens and requests."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from billing.domain.price_effect import Effect
+from gateway.administration.price_file import READERS, FaultyFile
 from gateway.administration.price_rating import rated_view
 from gateway.administration.price_wishes import CLASSES, PriceTexts, read_price
-from gateway.administration.views import View, page_view, plan_view, price_view
+from gateway.administration.views import page_view, plan_view, price_view
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import instant_option, show_one, show_page
 from gateway.commands.paging import paged
+from gateway.commands.price_import_view import show_import, whose
 
 COLUMNS = (
     "id",
@@ -122,15 +126,8 @@ def list_prices(
     view = page_view(page, [price_view(each) for each in page.items])
     if not connection.as_json:
         for item in view["items"]:
-            item["for"] = _for(item)
+            item["for"] = whose(item)
     show_page(view, COLUMNS, as_json=connection.as_json)
-
-
-def _for(item: View) -> str | None:
-    """Whose price it is, in one column."""
-    if item["plan"] is not None:
-        return f"plan {item['plan']}"
-    return None if item["tenant_id"] is None else str(item["tenant_id"])
 
 
 @price.command("plan")
@@ -192,3 +189,37 @@ def rate(connection: Connection) -> None:
     if rated.unpriced:
         listed = {"items": view["unpriced"], "next_cursor": None}
         show_page(listed, UNPRICED_COLUMNS, as_json=False)
+
+
+@price.command("import")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; show what it would do to tenants' bills."
+)
+@connected
+def import_prices(connection: Connection, file: Path, *, dry_run: bool) -> None:
+    """Add the prices of FILE (.toml or .csv), all or none. With --dry-run also what each tenant's
+    use of the last 30 days would cost at them."""
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        raise click.UsageError(f"{file}: must end in {' or '.join(READERS)}")
+    effect: list[Effect] | None = None
+    try:
+        lines = reader(file.read_bytes())
+        if dry_run:
+            imported, effect = connection.run(
+                lambda administration: administration.preview_prices(connection.actor, lines)
+            )
+        else:
+            imported = connection.run(
+                lambda administration: administration.import_prices(connection.actor, lines)
+            )
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from error
+    except FaultyFile as error:
+        for fault in error.faults:
+            click.echo(f"{file}:{fault.line}: {fault.what}", err=True)
+        raise click.UsageError(
+            f"{len(error.faults)} faults in {file}; nothing was written"
+        ) from error
+    show_import(imported, effect, as_json=connection.as_json)

@@ -1,0 +1,119 @@
+"""Many prices at once, all of them or none; looked at first where that is wanted, with what they
+would do to every tenant's bill."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from asyncpg import PostgresError
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from billing.domain.price_book import Price, PriceBook
+from billing.domain.price_effect import Effect, effect_of
+from billing.postgres.price_usage import load_used
+from billing.postgres.prices import instant_of, load_members, load_prices
+from gateway.adapters.tables import DIRECTORY_LOCK
+from gateway.administration.plans import PlanVerbs
+from gateway.administration.price_desk import Placed, PriceDesk, open_desk
+from gateway.administration.price_file import Fault, FaultyFile, FileLine
+from gateway.administration.price_writing import write_prices
+from gateway.administration.store import Change, verb
+from gateway.administration.store_errors import store_failure
+from gateway.domain.price_news import WrittenPrice
+from gateway.errors import Conflict, Unprocessable
+
+USE_SHOWN = timedelta(days=30)
+"""So much of the past is what the effect of new prices is shown on."""
+
+
+class Novelty(StrEnum):
+    """What a price of a file is to the price book."""
+
+    NEW = "new"
+    """The first of its line."""
+    CHANGED = "changed"
+    SAME = "same"
+    """It is there already, and nothing is written."""
+
+
+@dataclass(frozen=True)
+class ImportedPrice:
+    """A line of the file and its price, as it is stored or would be."""
+
+    line: int
+    novelty: Novelty
+    price: Price
+
+
+class ImportVerbs(PlanVerbs):
+    """The verbs on files of prices."""
+
+    async def import_prices(self, actor: str, lines: Sequence[FileLine]) -> list[ImportedPrice]:
+        """Add every price of a file as `set_price` does, or where any is refused, none. Raises
+        FaultyFile, which says why of each line."""
+        imported, news = await self._import(actor, lines, keep=True)
+        await self._tell(news)
+        return imported
+
+    async def preview_prices(
+        self, actor: str, lines: Sequence[FileLine]
+    ) -> tuple[list[ImportedPrice], list[Effect]]:
+        """What `import_prices` would do, which is done and taken back; and what each tenant's use
+        of the last 30 days would cost once all of these prices hold. Raises FaultyFile."""
+        imported, _ = await self._import(actor, lines, keep=False)
+        added = [each.price for each in imported if each.novelty is not Novelty.SAME]
+        try:
+            return imported, await self._effect(added)
+        except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
+            raise store_failure(error, committing=False) from error
+
+    @verb
+    async def _import(
+        self, actor: str, lines: Sequence[FileLine], *, keep: bool
+    ) -> tuple[list[ImportedPrice], list[WrittenPrice]]:
+        async with self._changing(actor) if keep else self._trying(actor) as change:
+            desk = await open_desk(change.db, [line.wanted for line in lines])
+            placed: list[Placed] = []
+            faults: list[Fault] = []
+            for line in lines:
+                try:
+                    placed.append(_placed_once(desk, line))
+                except (Unprocessable, Conflict) as error:
+                    faults.append(Fault(line.number, error.message))
+            if faults:
+                raise FaultyFile(faults)
+            prices, news = await write_prices(change, placed)
+        found = zip(lines, placed, prices, strict=True)
+        return [ImportedPrice(each.number, _novelty(at), price) for each, at, price in found], news
+
+    @asynccontextmanager
+    async def _trying(self, actor: str) -> AsyncIterator[Change]:
+        """A change that is never committed."""
+        async with self._engine.connect() as db:
+            await db.execute(select(func.pg_advisory_xact_lock(DIRECTORY_LOCK)))
+            yield Change(db, actor)
+
+    async def _effect(self, added: Sequence[Price]) -> list[Effect]:
+        until = instant_of(self._now_ms())
+        async with self._reading() as db:
+            used = await load_used(db, until - USE_SHOWN, until)
+            prices, members = await load_prices(db), await load_members(db)
+        at_ms = max([self._now_ms(), *(price.effective_from_ms for price in added)])
+        before = PriceBook(prices, members)
+        return effect_of(used, before, PriceBook([*prices, *added], members), at_ms=at_ms)
+
+
+def _placed_once(desk: PriceDesk, line: FileLine) -> Placed:
+    placed = desk.place(line.wanted, line.effective_from_ms)
+    if placed.before is not None and not placed.is_new and not placed.before.id:
+        raise Conflict("an earlier line says the same")
+    return placed
+
+
+def _novelty(placed: Placed) -> Novelty:
+    if not placed.is_new:
+        return Novelty.SAME
+    return Novelty.NEW if placed.before is None else Novelty.CHANGED
