@@ -17,6 +17,7 @@ def target_metadata() -> list[MetaData]:
     known = [tables.metadata]
     if importlib.util.find_spec("billing.postgres.invoice_tables") is not None:
         known.append(importlib.import_module("billing.postgres.invoice_tables").metadata)
+        importlib.import_module("billing.postgres.budget_tables")  # of the same metadata
     return known
 
 
