@@ -31,18 +31,18 @@ from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
+from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
+from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.clock import SystemClock
+from gateway.finance import finance_router
 from gateway.gauges import show_gauges
 from gateway.http.admin import admin_router
-from gateway.http.billing import billing_router
 from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
-from gateway.http.reconciliation import reconciliation_handler
-from gateway.http.usage import usage_handler
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, open_metering
 from gateway.serving.attempt import Upstream
@@ -105,8 +105,13 @@ class Gateway:
             births=self.births,
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
-        self.usage_postgres = async_engine(settings.database_url, pool_size=UsageReports.POOL_SIZE)
+        self.usage_postgres = async_engine(
+            settings.database_url, pool_size=UsageReports.POOL_SIZE + UnitCosts.POOL_SIZE
+        )
         self.reconciling_postgres = async_engine(settings.database_url, pool_size=3)
+        self.invoicing_postgres = async_engine(
+            settings.database_url, pool_size=InvoiceDesk.POOL_SIZE
+        )
         self.gateways = Gateways(self.redis, self.births)
         self.completeness = UsageCompleteness(self.gateways, self.postgres)
         self.months = Months(
@@ -265,6 +270,7 @@ class Gateway:
         await self.spend_postgres.dispose()
         await self.usage_postgres.dispose()
         await self.reconciling_postgres.dispose()
+        await self.invoicing_postgres.dispose()
 
 
 def _log_end(task: asyncio.Task[None]) -> None:
@@ -311,13 +317,7 @@ def create_app(gateway: Gateway) -> Litestar:
                     )
                 ],
             ),
-            billing_router(
-                administration,
-                more=[
-                    usage_handler(usage),
-                    reconciliation_handler(gateway.reconciling_postgres),
-                ],
-            ),
+            finance_router(gateway, administration, usage),
             document_handler(),
         ],
         exception_handlers={Exception: answer_exception},

@@ -5,6 +5,8 @@ Messages are written for the tenant: they name limits and counts, never a prompt
 or another tenant.
 """
 
+from collections.abc import Mapping, Sequence
+
 
 class WeirError(Exception):
     """A failure with a defined answer. `message` is shown to the client as it is."""
@@ -160,6 +162,16 @@ class Conflict(WeirError):
     """409: it exists already, or changed meanwhile."""
 
     status, type, code = 409, "conflict", "conflict"
+
+
+class IssueBlocked(Conflict):
+    """409: an invoice is not issued now. `blockers` is everything that stands in the way."""
+
+    code = "issue_blocked"
+
+    def __init__(self, message: str, blockers: Sequence[Mapping[str, object]]) -> None:
+        super().__init__(message)
+        self.blockers = tuple(blockers)
 
 
 class Unprocessable(WeirError):

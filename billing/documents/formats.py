@@ -20,9 +20,10 @@ class Format(StrEnum):
 
 MEDIA_TYPES = {
     Format.JSON: "application/json",
-    Format.CSV: "text/csv; charset=utf-8",
+    Format.CSV: "text/csv",
     Format.PDF: "application/pdf",
 }
+"""JSON and CSV are UTF-8."""
 
 
 def written(document: Document | CreditDocument, wanted: Format, *, void: bool = False) -> bytes:

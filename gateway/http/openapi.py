@@ -70,7 +70,8 @@ def openapi_document(app: Litestar, *, version: str) -> Json:
     routes = sorted(_routes_of(app), key=lambda route: (route.path, route.method))
     types: dict[Any, None] = {Problem: None, ErrorAnswer: None}
     for route in routes:
-        for kind in (route.operation.body, route.operation.answer):
+        operation = route.operation
+        for kind in (operation.body, operation.answer, operation.documents):
             if kind is not None:
                 types[kind] = None
     schemas, components = schemas_of(types)
@@ -130,7 +131,13 @@ def _operation(route: _Route, schemas: dict[Any, Json]) -> Json:
         "summary": operation.summary or " ".join((inspect.getdoc(route.function) or "").split()),
         "parameters": parameters,
         "responses": {
-            str(route.status): success(route.path, answer, operation.media_type, operation.body),
+            str(route.status): success(
+                route.path,
+                answer,
+                operation.media_type,
+                operation.body,
+                document=schemas.get(operation.documents),
+            ),
             **{
                 str(status): {"description": meaning, "content": json_content(answer or {})}
                 for status, meaning in operation.statuses.items()

@@ -25,6 +25,9 @@ class Operation:
     """Of a handler below Litestar, whose function says neither; it takes POST alone."""
     statuses: Mapping[int, str] = field(default_factory=dict)
     """More statuses that carry `answer`, and what they mean."""
+    documents: Any = None
+    """The type of the JSON file, where an ending of the path asks for one; then there are files as
+    CSV and PDF too."""
 
 
 def described(
@@ -36,9 +39,17 @@ def described(
     name: str | None = None,
     summary: str | None = None,
     statuses: Mapping[int, str] | None = None,
+    documents: Any = None,
 ) -> dict[str, Any]:
     """The `opt` of a handler."""
     operation = Operation(
-        answer, body, body_required, media_type, name, summary, statuses=statuses or {}
+        answer,
+        body,
+        body_required,
+        media_type,
+        name,
+        summary,
+        statuses=statuses or {},
+        documents=documents,
     )
     return {OPERATION_OPTION: operation}

@@ -114,8 +114,11 @@ def json_content(schema: Json) -> Json:
     return {"application/json": {"schema": schema}}
 
 
-def success(path: str, answer: Json | None, media_type: str, body: Any) -> Json:
-    """The answer of an operation that succeeds."""
+def success(
+    path: str, answer: Json | None, media_type: str, body: Any, *, document: Json | None = None
+) -> Json:
+    """The answer of an operation that succeeds; `document` is the schema of its JSON file, where
+    an ending of the path asks for files."""
     if path.startswith("/v1/"):
         headers = (*_LIMITS, "x-weir-queue-ms", "x-weir-worker") if body is not None else _ID
         found: Json = {"description": "OK", "headers": _header_refs(headers)}
@@ -125,6 +128,12 @@ def success(path: str, answer: Json | None, media_type: str, body: Any) -> Json:
         found["content"] = {media_type: {"schema": answer}}
     elif media_type != "application/json":
         found["content"] = {media_type: {"schema": {"type": "string"}}}
+    if document is not None:
+        found["content"] = {
+            media_type: {"schema": {"anyOf": [answer, document]}},
+            "text/csv": {"schema": {"type": "string"}},
+            "application/pdf": {"schema": {"type": "string", "contentEncoding": "binary"}},
+        }
     if body is not None and path.startswith("/v1/"):
         found["content"]["text/event-stream"] = {
             "schema": {

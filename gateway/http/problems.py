@@ -9,7 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from gateway.errors import WeirError
+from gateway.errors import IssueBlocked, WeirError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -17,6 +17,17 @@ DETAIL_CHARACTERS_MAX = 500
 """Names that a request brings are shown in full only up to here."""
 
 logger = logging.getLogger(__name__)
+
+
+class Blocking(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is in the way: of what kind, which, how many, in words, and whether finance
+    may pass over it on record."""
+
+    obstacle: str
+    subject: str
+    count: int
+    what: str
+    can_be_overridden: bool
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,13 +39,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     code: str
     param: str | None = None
+    blockers: tuple[Blocking, ...] = ()
+    """Everything that keeps an invoice from being issued; of no other error."""
 
 
 def problem_response(_request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The problem that `error` is. What nobody foresaw is a 500 that says nothing of itself."""
     if isinstance(error, WeirError):
         return _answer(
-            error.status, error.message, code=error.code, param=error.param, headers=_headers(error)
+            error.status,
+            error.message,
+            code=error.code,
+            param=error.param,
+            headers=_headers(error),
+            blockers=_blockers(error),
         )
     if isinstance(error, ValidationException):
         param, detail = _first_fault(error)
@@ -58,6 +76,7 @@ def _answer(
     code: str,
     param: str | None = None,
     headers: dict[str, str] | None = None,
+    blockers: tuple[Blocking, ...] = (),
 ) -> Response[bytes]:
     problem = Problem(
         type=f"urn:weir:problem:{code}",
@@ -66,10 +85,17 @@ def _answer(
         detail=_cut(detail),
         code=code,
         param=None if param is None else _cut(param),
+        blockers=blockers,
     )
     return Response(
         msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers
     )
+
+
+def _blockers(error: WeirError) -> tuple[Blocking, ...]:
+    if not isinstance(error, IssueBlocked):
+        return ()
+    return msgspec.convert(error.blockers, tuple[Blocking, ...])
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,197 @@
+"""Finance's verbs on invoices: drafts, issuing, voiding and payments, with those on credit notes
+and the seller."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import date, datetime
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from billing.domain.invoicing.document import Document
+from billing.domain.invoicing.issuing import Blocker, Override
+from billing.domain.invoicing.lifecycle import RefusedChange, Status
+from billing.domain.invoicing.rounding import show_minor
+from billing.postgres.credit_notes import list_credit_notes
+from billing.postgres.invoice_draft import draft_invoice
+from billing.postgres.invoice_issue import issue_invoice
+from billing.postgres.invoice_settle import note_payment, void_invoice
+from billing.postgres.invoices import (
+    InvoiceFilter,
+    StoredInvoice,
+    list_invoices,
+    list_payments,
+    load_document,
+    load_invoice,
+)
+from gateway.administration.billed import billed_as
+from gateway.administration.checks import check_currency, check_tenant_id
+from gateway.administration.credit_note_verbs import CreditNoteVerbs
+from gateway.administration.invoice_checks import (
+    check_minor,
+    check_month,
+    check_reason,
+    check_reference,
+    id_of_cursor,
+)
+from gateway.administration.invoice_views import invoice_view, payment_view, standing_view
+from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of
+from gateway.administration.store import Change
+from gateway.administration.tenants import existing_tenant
+from gateway.administration.views import View
+from gateway.errors import Conflict
+
+Expected = Callable[[str, datetime], Awaitable[Iterable[Blocker]]]
+"""What of a tenant may still come that was admitted before an instant."""
+
+
+class InvoiceDesk(CreditNoteVerbs):
+    """The verbs. All raise StoreUnavailable where Postgres cannot be reached, NotFound, Conflict
+    where the state forbids it, and Unprocessable naming the field that cannot be accepted."""
+
+    def __init__(self, postgres: AsyncEngine, expected: Expected) -> None:
+        super().__init__(postgres)
+        self._expected = expected
+
+    async def draft(
+        self, actor: str, tenant_id: str, month_name: str, *, currency: str | None = None
+    ) -> View:
+        """The invoice of a tenant's month: drafted from what is there now, or as it was issued."""
+        check_tenant_id(tenant_id, field="tenant_id")
+        check_month(month_name, "UTC")
+        if currency is not None:
+            check_currency(currency)
+        async with self._changing(actor) as change:
+            tenant = await existing_tenant(change.db, tenant_id)
+            billed = billed_as(tenant, currency=currency or tenant.currency)
+            drafted = await draft_invoice(change.db, billed, month_name, by=actor)
+            if drafted.is_new:
+                await _note(change, "invoice.draft", None, drafted.invoice)
+            return await _shown(change.db, drafted.invoice, drafted.blockers)
+
+    async def issue(
+        self, actor: str, invoice_id: UUID, *, override_reason: str | None = None
+    ) -> View:
+        """Issue a draft, made anew from what is there now. Raises IssueBlocked with everything that
+        stands in the way; a reason passes over what may still come, on record."""
+        override = None
+        if override_reason is not None:
+            override = Override(reason=check_reason(override_reason, field="override.reason"))
+        async with self._reading() as db:
+            before = await load_invoice(db, invoice_id)
+        expected: Iterable[Blocker] = ()
+        if before.status is Status.DRAFT:
+            expected = await self._expected(before.tenant_id, before.period_end)
+        async with self._changing(actor) as change:
+            tenant = await existing_tenant(change.db, before.tenant_id)
+            issued = await issue_invoice(
+                change.db,
+                invoice_id,
+                billed_as(tenant, currency=before.currency),
+                expected=list(expected),
+                override=override,
+                by=actor,
+            )
+            if issued.is_new:
+                await _note(change, "invoice.issue", before, issued.invoice)
+            return await _shown(change.db, issued.invoice)
+
+    async def void(self, actor: str, invoice_id: UUID, *, reason: str) -> View:
+        """Make an issued invoice void, on which nothing was paid or credited."""
+        reason = check_reason(reason)
+        async with self._changing(actor) as change:
+            before = await load_invoice(change.db, invoice_id)
+            voided = await void_invoice(change.db, invoice_id, reason=reason, by=actor)
+            if voided.is_new:
+                await _note(change, "invoice.void", before, voided.invoice)
+            return await _shown(change.db, voided.invoice)
+
+    async def pay(
+        self, actor: str, invoice_id: UUID, *, amount: object, received_on: date, reference: str
+    ) -> View:
+        """Note a payment; the same reference again is the same payment."""
+        reference = check_reference(reference)
+        async with self._changing(actor) as change:
+            before = await load_invoice(change.db, invoice_id)
+            minor = check_minor(amount, before.currency, field="amount")
+            try:
+                paid = await note_payment(
+                    change.db,
+                    invoice_id,
+                    amount_minor=minor,
+                    received_on=received_on,
+                    reference=reference,
+                    by=actor,
+                )
+            except RefusedChange as error:
+                raise _refused_payment(before, minor) or error from error
+            shown = payment_view(paid.payment, before.currency)
+            if paid.is_new:
+                await change.audit(
+                    "invoice.payment", "invoice", str(invoice_id), before=None, after=shown
+                )
+            return {**shown, "invoice": standing_view(paid.invoice)}
+
+    async def show(self, invoice_id: UUID) -> View:
+        """An invoice with its lines, payments and credit notes."""
+        async with self._reading() as db:
+            return await _shown(db, await load_invoice(db, invoice_id))
+
+    async def page(
+        self,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+        *,
+        wanted: InvoiceFilter = InvoiceFilter(),  # noqa: B008 - frozen
+    ) -> Page[View]:
+        """Invoices without their lines, the latest drafted first."""
+        check_page_limit(limit)
+        if wanted.tenant_id is not None:
+            check_tenant_id(wanted.tenant_id, field="tenant_id")
+        if wanted.month is not None:
+            check_month(wanted.month, "UTC")
+        before = id_of_cursor(cursor)
+        async with self._reading() as db:
+            found = await list_invoices(db, wanted, limit=limit + 1, before=before)
+        return page_of([(str(each.id), standing_view(each)) for each in found], limit)
+
+    async def document(self, invoice_id: UUID) -> tuple[StoredInvoice, Document]:
+        """What is printed on an invoice, and where that stands."""
+        async with self._reading() as db:
+            return await load_invoice(db, invoice_id), await load_document(db, invoice_id)
+
+
+CREDIT_NOTES_SHOWN = 1000
+
+
+async def _shown(
+    db: AsyncConnection, invoice: StoredInvoice, blockers: Iterable[Blocker] = ()
+) -> View:
+    notes = await list_credit_notes(db, invoice_id=invoice.id, limit=CREDIT_NOTES_SHOWN)
+    return invoice_view(
+        invoice,
+        await load_document(db, invoice.id),
+        blockers=blockers,
+        payments=await list_payments(db, invoice.id),
+        credit_notes=notes,
+    )
+
+
+async def _note(
+    change: Change, action: str, before: StoredInvoice | None, after: StoredInvoice
+) -> None:
+    await change.audit(
+        action,
+        "invoice",
+        str(after.id),
+        before=None if before is None else standing_view(before),
+        after=standing_view(after),
+    )
+
+
+def _refused_payment(invoice: StoredInvoice, minor: int) -> Conflict | None:
+    """Where it is more than what is outstanding, that in money."""
+    outstanding = invoice.standing.outstanding_minor
+    if invoice.status is not Status.ISSUED or minor <= outstanding:
+        return None
+    left = show_minor(outstanding, invoice.currency)
+    return Conflict(f"only {left} {invoice.currency} of it are outstanding")

@@ -1,0 +1,51 @@
+"""What finance asks of a gateway: the routes below `/billing/v1`, and what stands behind them."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from litestar import Router
+
+from billing.domain.invoicing.issuing import Blocker
+from gateway.adapters.invoice_readiness import find_expected
+from gateway.adapters.reconciler_live import LiveStores
+from gateway.adapters.unit_costs import UnitCosts
+from gateway.adapters.usage_reports import UsageReports
+from gateway.administration import Administration
+from gateway.administration.invoice_desk import InvoiceDesk
+from gateway.domain.tenant import MAX_WAIT_MS
+from gateway.http.billing import billing_router
+from gateway.http.invoices import invoice_router
+from gateway.http.reconciliation import reconciliation_handler
+from gateway.http.unit_cost import unit_cost_handlers
+from gateway.http.usage import usage_handler
+
+if TYPE_CHECKING:
+    from gateway.app import Gateway
+
+
+def finance_router(
+    gateway: "Gateway", administration: Administration, usage: UsageReports
+) -> Router:
+    """`/billing/v1`, whole."""
+    unit_costs = UnitCosts(gateway.usage_postgres, gateway.completeness)
+    return billing_router(
+        administration,
+        more=[
+            usage_handler(usage),
+            *unit_cost_handlers(unit_costs),
+            reconciliation_handler(gateway.reconciling_postgres),
+            invoice_router(_invoice_desk(gateway)),
+        ],
+    )
+
+
+def _invoice_desk(gateway: "Gateway") -> InvoiceDesk:
+    live = LiveStores(gateway.redis, gateway.births)
+    longest_wait_ms = max(MAX_WAIT_MS, gateway.settings.queue_batch_wait_ms)
+
+    async def expected(tenant_id: str, end: datetime) -> list[Blocker]:
+        return await find_expected(
+            gateway.invoicing_postgres, live, tenant_id, end, longest_wait_ms=longest_wait_ms
+        )
+
+    return InvoiceDesk(gateway.invoicing_postgres, expected)

@@ -1,0 +1,130 @@
+"""`/billing/v1/invoices`: drafts, issuing, voiding, payments, and the documents."""
+
+from typing import Any
+
+from litestar import Controller, Response, Router, get, post
+from litestar.di import NamedDependency, Provide
+from litestar.params import FromPath, FromQuery
+
+from billing.domain.invoicing.lifecycle import Status
+from billing.postgres.invoices import InvoiceFilter
+from gateway.administration.invoice_checks import check_status
+from gateway.administration.invoice_desk import InvoiceDesk
+from gateway.administration.views import View, page_view
+from gateway.http.admin_bodies import read_body
+from gateway.http.admin_requests import AdminRequest, actor_of
+from gateway.http.credit_notes import CreditNoteController, SellerController
+from gateway.http.documents import file_response, json_response, split_format
+from gateway.http.invoice_bodies import DraftBody, IssueBody, PaymentBody, VoidBody
+from gateway.http.openapi_answers import Page
+from gateway.http.openapi_invoices import (
+    InvoiceAnswer,
+    InvoiceDocumentAnswer,
+    InvoiceSummaryAnswer,
+    NotedPaymentAnswer,
+)
+from gateway.http.openapi_operations import described
+
+Desk = NamedDependency[InvoiceDesk]
+
+
+class InvoiceController(Controller):
+    """`/billing/v1/invoices`."""
+
+    path = "/invoices"
+    tags = ("invoices",)
+
+    @get(opt=described(Page[InvoiceSummaryAnswer]))
+    async def list_invoices(
+        self,
+        desk: Desk,
+        *,
+        limit: FromQuery[int] = 100,
+        cursor: FromQuery[str | None] = None,
+        tenant_id: FromQuery[str | None] = None,
+        period: FromQuery[str | None] = None,
+        currency: FromQuery[str | None] = None,
+        status: FromQuery[str | None] = None,
+    ) -> View:
+        """Invoices without their lines, the latest drafted first; of a tenant, a month such as
+        2026-11, a currency or a status (draft, issued, paid, void) only."""
+        wanted = InvoiceFilter(
+            tenant_id=tenant_id, month=period, currency=currency, status=check_status(status)
+        )
+        page = await desk.page(limit, cursor, wanted=wanted)
+        return page_view(page, page.items)
+
+    @post(opt=described(InvoiceAnswer, body=DraftBody))
+    async def draft_invoice(self, request: AdminRequest, desk: Desk) -> View:
+        """Draft a tenant's invoice of a month, or draft it anew from the records that there are by
+        now; the same again is the same invoice, and one that is issued stays as it is."""
+        body = await read_body(request, DraftBody)
+        return await desk.draft(
+            actor_of(request), body.tenant_id, body.period, currency=body.currency
+        )
+
+    @get(
+        "/{invoice_id:str}",
+        opt=described(InvoiceAnswer, documents=InvoiceDocumentAnswer),
+    )
+    async def get_invoice(self, desk: Desk, invoice_id: FromPath[str]) -> Response[Any]:
+        """An invoice, by its id or number, with its lines, payments and credit notes. With an
+        ending it is a file of what is printed: `.json`, `.csv` or `.pdf`, of an issued one always
+        the same bytes."""
+        named, wanted = split_format(invoice_id)
+        found = await desk.invoice_id(named)
+        if wanted is None:
+            return json_response(await desk.show(found))
+        stored, document = await desk.document(found)
+        return await file_response(document, wanted, void=stored.status is Status.VOID)
+
+    @post(
+        "/{invoice_id:str}/issue",
+        status_code=200,
+        opt=described(InvoiceAnswer, body=IssueBody, body_required=False),
+    )
+    async def issue_invoice(
+        self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
+    ) -> View:
+        """Issue a draft from the records that there are by now: it gets its number, and nothing of
+        it changes any more. Once issued it stays as it is. 409 with `blockers` while anything is in
+        the way; with `override` it is issued although something may still come, on record."""
+        body = await read_body(request, IssueBody, empty=IssueBody())
+        reason = None if body.override is None else body.override.reason
+        return await desk.issue(
+            actor_of(request), await desk.invoice_id(invoice_id), override_reason=reason
+        )
+
+    @post("/{invoice_id:str}/void", status_code=200, opt=described(InvoiceAnswer, body=VoidBody))
+    async def void_invoice(
+        self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
+    ) -> View:
+        """Make an issued invoice void, of which nothing was paid or credited. It keeps its number,
+        and its records are free for the month's next one."""
+        body = await read_body(request, VoidBody)
+        found = await desk.invoice_id(invoice_id)
+        return await desk.void(actor_of(request), found, reason=body.reason)
+
+    @post("/{invoice_id:str}/payments", opt=described(NotedPaymentAnswer, body=PaymentBody))
+    async def note_payment(
+        self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
+    ) -> View:
+        """Note a payment; the same `reference` again is the same payment. An invoice is paid once
+        payments and credit notes come to its total."""
+        body = await read_body(request, PaymentBody)
+        return await desk.pay(
+            actor_of(request),
+            await desk.invoice_id(invoice_id),
+            amount=body.amount,
+            received_on=body.received_on,
+            reference=body.reference,
+        )
+
+
+def invoice_router(desk: InvoiceDesk) -> Router:
+    """Invoices, credit notes and the seller; mounted under `/billing/v1`, whose guard they get."""
+    return Router(
+        "/",
+        route_handlers=[InvoiceController, CreditNoteController, SellerController],
+        dependencies={"desk": Provide(lambda: desk, sync_to_thread=False)},
+    )
