@@ -1,12 +1,13 @@
 """The list prices of `weir dev`, so that a budget can be set out of the box. They are made up.
 
-Where a model has a price in that currency already, of whatever age, it is left alone.
+Where a model has a list price in that currency already, of whatever age, it is left alone.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from billing.domain.price_book import Price
 from gateway.administration import Administration, NewPrice
 from gateway.dev_hosted import SIMULATED
 from gateway.dev_seed import ACTOR, all_of
@@ -49,7 +50,7 @@ async def _seed(
 ) -> None:
     for model in models:
         prices = await all_of(partial(administration.list_prices, model=model))
-        if any((each.provider, each.currency) == (provider, CURRENCY) for each in prices):
+        if any(_is_list_price(each, provider) for each in prices):
             continue
         wanted = NewPrice(
             model=model,
@@ -60,3 +61,9 @@ async def _seed(
             output_pico=amounts.output,
         )
         await administration.set_price(ACTOR, wanted)
+
+
+def _is_list_price(price: Price, provider: str) -> bool:
+    """One of both classes, which everybody pays who has no other."""
+    scope = (price.tenant_id, price.plan, price.request_class)
+    return (price.provider, price.currency, *scope) == (provider, CURRENCY, None, None, None)
