@@ -1,5 +1,6 @@
 """Records that come after their month's invoice: on the next one, once, under their own month."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from billing.domain.invoicing.lines import lines_of
 from billing.domain.invoicing.periods import month, next_month
 from billing.domain.invoicing.usage_group import LineKind
 from billing.domain.rating import rated
+from billing.postgres.invoice_issue import issue_invoice
 from billing.postgres.invoice_rows import Scope, find_late, sum_rows
 from billing.postgres.invoices import load_document
 
@@ -200,3 +202,23 @@ async def _shipped(
         told.append(rate_row(Told(admitted_at=at, currency=currency, **values), world.book))
     await world.ship(records)
     return told
+
+
+async def test_shipping_waits_for_no_invoice(world: InvoiceWorld) -> None:
+    """What is shipped while an invoice is issued is stored at once, and is late; whoever drafts the
+    tenant's next month meanwhile waits until then, and has it."""
+    await world.use("2026-01-05T00:00:00Z")
+    draft = (await world.draft("2026-01")).invoice
+    async with world.engine.begin() as issuing:
+        issued = await issue_invoice(issuing, draft.id, billed(), expected=[], by="fin")
+        async with asyncio.timeout(5):
+            await world.use("2026-01-05T00:00:01Z", prompt_tokens=100)
+            await world.use("2026-02-05T00:00:00Z")
+        next_one = asyncio.create_task(world.draft("2026-02"))
+        other = await world.draft("2026-01", billed("other"))
+        assert not next_one.done()
+    assert (issued.invoice.row_count, other.invoice.row_count) == (1, 0)
+    assert await shown(world, (await next_one).invoice.id) == [
+        (LineKind.USAGE, "2026-02", 8),
+        (LineKind.ADJUSTMENT, "2026-01", 96),
+    ]
