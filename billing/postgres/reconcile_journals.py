@@ -28,13 +28,22 @@ _ROWS = """
 SELECT gateway_id, boot, count(*) AS rows, max(seq) AS last_seq FROM usage_record
 WHERE boot IS NOT NULL GROUP BY gateway_id, boot
 """
+# A row is settled once its journal has told its end: that one is known, and excuses no other.
 _WITHOUT_PLACE = """
-SELECT gateway_id, count(*), count(*) FILTER (WHERE :reaped = ANY (usage_flags))
-FROM usage_record WHERE boot IS NULL GROUP BY gateway_id
+SELECT row.gateway_id,
+    count(*) FILTER (WHERE :reaped = ANY (row.usage_flags) AND late.request_id IS NULL),
+    count(*) FILTER (WHERE :reaped <> ALL (row.usage_flags) OR late.request_id IS NOT NULL)
+FROM usage_record AS row LEFT JOIN usage_late AS late
+    ON late.request_id = row.request_id AND late.admitted_at = row.admitted_at
+WHERE row.boot IS NULL AND late.boot IS NULL GROUP BY row.gateway_id
 """
 _LETTERS_BY_BOOT = """
 SELECT gateway_id, split_part(source, ':', 1)::bigint AS boot, count(*) AS letters
 FROM usage_dead_letter WHERE resolved_at IS NULL AND source ~ '^[0-9]+:[0-9]+$' GROUP BY 1, 2
+"""
+_ILLEGIBLE_BY_BOOT = """
+SELECT gateway_id, split_part(source, ':', 1)::bigint AS boot, count(*) AS letters
+FROM usage_dead_letter WHERE request_id IS NULL AND source ~ '^[0-9]+:[0-9]+$' GROUP BY 1, 2
 """
 # A letter that is resolved has its row, or is kept as one that came late, under its own place.
 _RESOLVED_BY_BOOT = """
@@ -92,9 +101,9 @@ class StoredJournal:
     boots: Sequence[Boot]
     seen_at: datetime | None
     told_by_others: int
-    """Rows that another gateway wrote and that its journal has not replaced."""
+    """Rows that another gateway wrote, and of which it has given no account of its own."""
     without_place: int
-    """Rows that it wrote itself by another way than its journal."""
+    """Rows whose account it gave by another way than its journal, which has not told their end."""
 
 
 async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[StoredJournal]:
@@ -115,11 +124,13 @@ async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[Stored
         boots.change(row[0], row[1], letters=row[2])
     for row in await db.execute(text(_RESOLVED_BY_BOOT)) if count_rows else ():
         boots.change(row[0], row[1], resolved=row[2])
+    for row in await db.execute(text(_ILLEGIBLE_BY_BOOT)):
+        boots.change(row[0], row[1], illegible=row[2])
     for row in await db.execute(text(_LATE)):
         boots.change(row[0], row[1], late=row[2])
     others: dict[str, tuple[int, int]] = {}
-    for name, rows, reaped in await db.execute(text(_WITHOUT_PLACE), {"reaped": _REAPED}):
-        others[name] = (reaped, rows - reaped)
+    for name, reaped, direct in await db.execute(text(_WITHOUT_PLACE), {"reaped": _REAPED}):
+        others[name] = (reaped, direct)
     by_gateway = boots.by_gateway()
     return [
         StoredJournal(name, by_gateway.get(name, ()), seen.get(name), *others.get(name, (0, 0)))

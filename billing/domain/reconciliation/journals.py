@@ -26,6 +26,9 @@ class Boot:
     """Dead letters that wait."""
     resolved: int = 0
     """Dead letters that were resolved without a row, as one that proved to be an admission."""
+    illegible: int = 0
+    """Entries that nobody could read, dead letters too: counted as ends, each may be an
+    admission."""
     late: int = 0
     """Ends that came after their requests' rows had become final by another way: items, no rows."""
     last_row_seq: int = 0
@@ -44,10 +47,10 @@ class GatewayJournal:
     is_gone: bool = False
     """Not seen for longer than its requests can wait for it, and not by an orderly end."""
     told_by_others: int = 0
-    """Rows of its requests that another gateway wrote from their second copies, and that its own
-    journal has not replaced."""
+    """Rows of its requests that another gateway wrote from their second copies, and of which it
+    has given no account of its own: none that took their place, none that came too late."""
     without_place: int = 0
-    """Rows that it wrote by another way than its journal."""
+    """Rows whose account it gave by another way than its journal, which has not told their end."""
     is_older: bool = False
     """It was last seen before the period: what it never shipped was found then."""
 
@@ -138,17 +141,20 @@ def tail_of(journal: GatewayJournal) -> Tail:
     """What is behind its watermarks.
 
     Of the numbers behind a watermark, a are admissions and e ends. Their sum is known, and so is
-    a − e: by how much more requests were open at the end than at the watermark.
+    a − e: by how much more requests were open at the end than at the watermark. What a boot leaves
+    open the next one ends, in its own numbers: how many were open is told over all of them.
     """
-    records = requests = 0
-    for boot in journal.boots:
+    records = ends = 0
+    open_then = -journal.without_place
+    for boot in sorted(journal.boots, key=lambda each: each.boot):
+        open_then += boot.admitted - boot.ended
         behind = boot.durable_seq - boot.seq
         if behind <= 0:
             continue
         records += behind
-        open_then = boot.admitted - boot.ended
-        ends = max(0, (behind - (boot.open_count - open_then)) // 2)
-        requests += ends + boot.open_count
+        ends += max(0, (behind - (boot.open_count - open_then)) // 2)
+        open_then = boot.open_count
+    requests = ends + max(0, open_then) if records else 0
     return Tail(records, requests)
 
 

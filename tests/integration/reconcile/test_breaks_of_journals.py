@@ -1,12 +1,15 @@
 """REC-1, broken on purpose in a real database, and what it must not find."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 from broken_books import TOKENS, named, terms
+from shipping import DRAIN_MS
 from sqlalchemy.ext.asyncio import AsyncEngine
-from usage_examples import a_record
+from usage_examples import a_record, an_admission
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from billing.postgres.dead_letters import DeadLetter, bury
@@ -14,6 +17,9 @@ from billing.postgres.journal_watermarks import Watermark, load_watermarks
 from billing.postgres.reconcile_records import replay
 from billing.postgres.shipments import Shipment, _letter, store
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
+from gateway.adapters.journal import Journal
+from gateway.adapters.shipper import Shipper
+from gateway.domain.lease import Admitted
 
 
 async def write(engine: AsyncEngine, record: UsageRecord, gateway_id: str) -> None:
@@ -68,6 +74,61 @@ async def test_rec_1_a_letter_that_waits(books: Any) -> None:
     )
     found = await books.found()
     assert named(found["REC-1"]) == [(str(refused.record.request_id), TOKENS, "tokens")]
+
+
+async def life(
+    books: Any, *, admits: Sequence[Admitted] = (), ends: Sequence[UsageRecord] = ()
+) -> None:
+    """A life of its gateway, all of which is shipped, and which leaves open what does not end."""
+    journal = await Journal.open(books.directory)
+    shipper = Shipper(books.engine, journal)
+    shipper.start()
+    await asyncio.gather(*(journal.admitted(each) for each in admits))
+    await asyncio.gather(*(journal.ended(each) for each in ends))
+    assert await shipper.drain(DRAIN_MS)
+    await shipper.stop()
+    await journal.close()
+    books.boot = journal.boot
+    await books.roll_up()
+
+
+async def lose(books: Any, numbers: int) -> None:
+    """Its disk and all copies are lost, with so many numbers that were never shipped; nothing was
+    open."""
+    await books.sql(
+        "INSERT INTO gateway_seen (gateway_id, boot, durable_seq, shipped_seq, open_count, seen_at)"
+        " SELECT gateway_id, boot, seq + :numbers, seq, 0, now() - interval '10 minutes'"
+        " FROM journal_watermark WHERE boot = :boot",
+        boot=books.boot,
+        numbers=numbers,
+    )
+
+
+async def test_rec_1_a_disk_that_is_lost_after_a_crash(books: Any) -> None:
+    """What was open at the crash was ended by the next life, and is not taken for open since."""
+    await life(books, admits=[an_admission() for _ in range(6)])
+    await life(books)
+    assert await books.found() == {}
+    await lose(books, 8)
+    assert named((await books.found())["REC-1"]) == [(None, 4, "requests")]
+
+
+async def test_rec_1_a_row_whose_own_account_came_excuses_no_other(books: Any) -> None:
+    """Five were told by others and, too late, by their journal: of what is lost later they explain
+    nothing. One of which the gateway never told still does."""
+    admissions = [an_admission() for _ in range(5)]
+    for admission in admissions:
+        reaped = a_record(admission, final=True, usage_flags=("reaped",))
+        await write(books.engine, reaped, books.gateway_id)
+    await life(books, admits=admissions, ends=[a_record(each) for each in admissions])
+    view = await books.reconcile()
+    assert view["ok"]
+    assert terms(view, "REC-1")["told_by_others"] == 0
+    await lose(books, 8)
+    assert named((await books.found())["REC-1"]) == [(None, 4, "requests")]
+    await write(books.engine, a_record(usage_flags=("reaped",)), books.gateway_id)
+    await books.roll_up()
+    assert named((await books.found())["REC-1"]) == [(None, 3, "requests")]
 
 
 async def test_rec_1_a_gateway_that_is_gone_with_its_disk(books: Any) -> None:

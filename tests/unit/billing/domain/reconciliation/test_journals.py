@@ -68,6 +68,24 @@ def test_a_tail_is_told_apart_into_requests() -> None:
     assert tail_of(of(WHOLE)).records == 0
 
 
+def test_what_an_earlier_boot_left_open_is_ended_by_the_next() -> None:
+    """A hundred that were open when it died are ends of the next one: of the next 100 numbers,
+    which are lost, half are admissions. So where two boots were never shipped."""
+    died = Boot(boot=7, seq=200, admitted=150, ended=50, durable_seq=200, open_count=100)
+    after = Boot(boot=8, seq=100, ended=100, durable_seq=200)
+    for boots in ([died, after], [after, died]):
+        assert tail_of(of(died, boots=boots)) == Tail(100, 50)
+    unshipped = [replace(died, durable_seq=210, open_count=102), Boot(boot=8, durable_seq=104)]
+    assert tail_of(of(died, boots=unshipped)) == Tail(114, 4 + (104 + 102) // 2)
+
+
+def test_an_end_that_came_by_another_way_is_open_in_no_tail() -> None:
+    """Its journal has the admission alone."""
+    boot = replace(WHOLE, admitted=12, ended=8, durable_seq=28)
+    assert tail_of(of(boot)) == Tail(8, 6)
+    assert tail_of(of(boot, without_place=4)) == Tail(8, 4)
+
+
 @pytest.mark.parametrize(("told", "lost"), [(9, 0), (10, 0), (6, 3), (0, 9)])
 def test_what_a_gone_gateway_never_shipped_is_lost_but_for_what_others_told(
     told: int, lost: int
