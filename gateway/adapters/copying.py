@@ -47,11 +47,12 @@ class Copying:
         return self._repair.is_late
 
     def heartbeat(self) -> Heartbeat:
-        """How far the journal is now."""
+        """How far the journal is now, and how many requests are open at that very number: one that
+        waits for its sync is beyond it."""
         durable = self._file.durable
         return heartbeat(
             durable.key.boot,
             durable.seq,
-            open_count=len(self.journal.open),
+            open_count=durable.open_count,
             shipped=self._shipper.place,
         )

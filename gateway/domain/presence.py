@@ -32,7 +32,7 @@ class Heartbeat:
     durable_seq: int
     """The last number of that boot that is on its disk."""
     open_count: int
-    """Requests that it has admitted and that have not ended."""
+    """Requests that it has admitted by that number and that have not ended."""
     shipped_seq: int
     """The last number of that boot that is in Postgres; NOT_SHIPPED while earlier boots are not."""
 

@@ -50,3 +50,5 @@ class Durable(NamedTuple):
     """Last durable sequence number of that boot; 0 before the first."""
     oldest_open: tuple[int, int] | None = None
     """Boot and sequence number of the oldest admission that has not ended."""
+    open_count: int = 0
+    """Admissions up to that number, of any boot, that have not ended."""

@@ -214,7 +214,7 @@ class Committer:
         key, end = self.durable.key, self.durable.end
         if self._segment is not None:
             key, end = self._segment.key, self._segment.end
-        self.durable = Durable(key, end, self._seq, self._open.oldest)
+        self.durable = Durable(key, end, self._seq, self._open.oldest, len(self._open))
 
     def _open_segment(self, open_requests: tuple[Admitted, ...], ended: Sequence[Append]) -> None:
         self._segment = Segment.create(

@@ -29,6 +29,9 @@ class OpenRequests:
         self.reserved_bytes = 0
         self._open: dict[UUID, _Open] = {}
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     def add(self, entry: Admitted, *, boot: int, seq: int, reserved_bytes: int) -> None:
         """It is admitted, by the entry of that number."""
         self.end(entry.request_id)
