@@ -76,6 +76,10 @@ def open_metering(gateway: "Gateway") -> None:
     )
     gateway.reconciling = Reconciling(
         gateway.reconciling_postgres,
-        Reconciler(gateway.reconciling_postgres, LiveStores(gateway.redis, gateway.births)),
+        Reconciler(
+            gateway.reconciling_postgres,
+            LiveStores(gateway.redis, gateway.births),
+            gone_after_ms=settings.gateway_gone_ms,
+        ),
         [JournalFiles(settings.journal_dir, journal.gateway_id)],
     )

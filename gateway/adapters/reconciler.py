@@ -2,6 +2,7 @@
 pure checks of `billing.domain.reconciliation` compare it. Nothing is changed anywhere."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from billing.domain.reconciliation.findings import Check, Verdict, added_up, ski
 from billing.domain.reconciliation.invoices import check_invoices
 from billing.domain.reconciliation.journals import GatewayJournal, Lost, check_journals
 from billing.domain.reconciliation.replay import Altered, Written, check_replay
-from billing.domain.reconciliation.requests import Balance, better, check_requests
+from billing.domain.reconciliation.requests import Balance, check_requests, fairest
 from billing.domain.reconciliation.rollups import check_rollups
 from billing.postgres import reconcile_journals as stored
 from billing.postgres.journal_watermarks import load_watermarks
@@ -27,14 +28,17 @@ from gateway.adapters.reconciler_engines import reconcile_engines
 from gateway.adapters.reconciler_journals import Ends, JournalFiles
 from gateway.adapters.reconciler_ledgers import Ledger
 from gateway.adapters.reconciler_live import Live, LiveStores, Look
+from gateway.domain.presence import GONE_MS, Heartbeat
 from gateway.serving.ports import LedgerUnavailable
 
-GONE_S = 75.0
-"""A gateway that nobody has heard of for so long is gone, and has been reaped."""
+REAPED_MS = 15_000
+"""So long after a gateway is gone it has been reaped."""
 REPLAYED_AT_ONCE = 500
 DIFFERENCES_READ = 1_000
 LOOKS = 4
 """A live gateway is looked at so often before it is said that its books do not balance."""
+LOOKS_MAX = 12
+"""And so often where only one of these looks could be compared."""
 LOOK_AGAIN_S = 0.4
 
 
@@ -61,11 +65,16 @@ class Scope:
 
 
 class Reconciler:
-    """Runs the checks. `live` is None where there is no Redis to ask."""
+    """Runs the checks. `live` is None where there is no Redis to ask. A gateway that nobody has
+    heard of for `gone_after_ms`, or a minute where that is less, is gone: as its reapers have
+    it."""
 
-    def __init__(self, engine: AsyncEngine, live: LiveStores | None) -> None:
+    def __init__(
+        self, engine: AsyncEngine, live: LiveStores | None, *, gone_after_ms: int = GONE_MS
+    ) -> None:
         self._engine = engine
         self._live = live
+        self._gone_after_ms = max(gone_after_ms, GONE_MS)
 
     async def run(self, scope: Scope) -> list[Verdict]:
         """Every check's verdict, in order. Raises what the driver of Postgres raises, and OSError
@@ -108,7 +117,7 @@ class Reconciler:
         look = await self._look()
         return await asyncio.to_thread(
             check_journals,
-            [_journal(each, look, since) for each in journals],
+            [self._journal(each, look, since) for each in journals],
             gaps=gaps,
             letters=letters,
             lost=[lost[request_id] for request_id in sorted(lost)],
@@ -144,20 +153,18 @@ class Reconciler:
     async def _balances(self, live: LiveStores) -> list[Balance]:
         """The books of each gateway. What is on its way while it is looked at differs from look to
         look; what is wrong does not."""
-        found: dict[str, Balance] = {}
-        for number in range(LOOKS):
+        looks: dict[str, list[Balance]] = defaultdict(list)
+        for number in range(LOOKS_MAX):
             if number:
                 await asyncio.sleep(LOOK_AGAIN_S)
             look = await live.heartbeats()
             async with self._snapshot() as db:
                 journals = await stored.load_journals(db, count_rows=False)
             for journal in journals:
-                balance = _balance(journal, look)
-                before = found.get(journal.gateway_id)
-                found[journal.gateway_id] = balance if before is None else better(before, balance)
-            if all(balance.is_even for balance in found.values()):
+                looks[journal.gateway_id].append(self._balance(journal, look))
+            if not any(_needs_another(of_one, number + 1) for of_one in looks.values()):
                 break
-        return [found[name] for name in sorted(found)]
+        return [fairest(looks[name]) for name in sorted(looks)]
 
     async def _known(self, live: Live) -> frozenset[UUID]:
         ids = {lease.request_id for lease in live.leases} ^ live.open_copies.keys()
@@ -222,6 +229,52 @@ class Reconciler:
             check_replay, written, replayed=replayed, not_shipped=not_shipped
         )
 
+    def _journal(
+        self, known: stored.StoredJournal, look: Look | None, since: datetime
+    ) -> GatewayJournal:
+        boots = list(known.boots)
+        standing = None if look is None else look.standings.get(known.gateway_id)
+        if standing is not None and standing.journal is not None:
+            told = standing.journal
+            boots = [
+                replace(boot, durable_seq=told.durable_seq, open_count=told.open_count)
+                if boot.boot == told.boot and told.durable_seq >= boot.durable_seq
+                else boot
+                for boot in boots
+            ]
+        return GatewayJournal(
+            gateway_id=known.gateway_id,
+            boots=boots,
+            is_gone=self._is_gone(known, look),
+            told_by_others=known.told_by_others,
+            without_place=known.without_place,
+            is_older=known.seen_at is not None and known.seen_at < since,
+        )
+
+    def _balance(self, known: stored.StoredJournal, look: Look) -> Balance:
+        """Its heartbeat counts where it tells of the very place that Postgres has."""
+        standing = look.standings.get(known.gateway_id)
+        told = None if standing is None else standing.journal
+        return Balance(
+            gateway_id=known.gateway_id,
+            admitted=sum(boot.admitted for boot in known.boots),
+            ended=sum(boot.ended for boot in known.boots),
+            missing=sum(boot.missing for boot in known.boots),
+            illegible=sum(boot.illegible for boot in known.boots),
+            without_place=known.told_by_others + known.without_place,
+            open_count=told.open_count if told is not None and _is_same(known, told) else None,
+            is_gone=self._is_gone(known, look),
+        )
+
+    def _is_gone(self, known: stored.StoredJournal, look: Look | None) -> bool:
+        """By what Postgres was told and by what Redis says now."""
+        after = timedelta(milliseconds=self._gone_after_ms + REAPED_MS)
+        heard_at = known.seen_at or datetime.fromtimestamp(0, UTC)
+        is_old = heard_at < datetime.now(UTC) - after
+        return is_old and (
+            look is None or look.is_gone(known.gateway_id, after_ms=self._gone_after_ms)
+        )
+
     def _snapshot(self) -> AsyncConnection:
         """A connection whose statements all see the same."""
         return self._engine.execution_options(isolation_level="REPEATABLE READ").connect()
@@ -240,46 +293,16 @@ def _lost(journal: JournalFiles, ends: Ends, known: frozenset[UUID]) -> dict[UUI
     }
 
 
-def _journal(known: stored.StoredJournal, look: Look | None, since: datetime) -> GatewayJournal:
-    boots = list(known.boots)
-    standing = None if look is None else look.standings.get(known.gateway_id)
-    if standing is not None and standing.journal is not None:
-        told = standing.journal
-        boots = [
-            replace(boot, durable_seq=told.durable_seq, open_count=told.open_count)
-            if boot.boot == told.boot and told.durable_seq >= boot.durable_seq
-            else boot
-            for boot in boots
-        ]
-    return GatewayJournal(
-        gateway_id=known.gateway_id,
-        boots=boots,
-        is_gone=_is_gone(known, look),
-        told_by_others=known.told_by_others,
-        without_place=known.without_place,
-        is_older=known.seen_at is not None and known.seen_at < since,
-    )
-
-
-def _is_gone(known: stored.StoredJournal, look: Look | None) -> bool:
-    """By what Postgres was told and by what Redis says now."""
-    heard_at = known.seen_at or datetime.fromtimestamp(0, UTC)
-    is_old = heard_at < datetime.now(UTC) - timedelta(seconds=GONE_S)
-    return is_old and (look is None or look.is_gone(known.gateway_id))
-
-
-def _balance(known: stored.StoredJournal, look: Look) -> Balance:
-    """Its heartbeat counts where it tells of the very place that Postgres has."""
-    standing = look.standings.get(known.gateway_id)
-    told = None if standing is None else standing.journal
+def _is_same(known: stored.StoredJournal, told: Heartbeat) -> bool:
+    """Whether Postgres has that number of that boot as its last, and all before that boot."""
     shipped = {boot.boot: boot.seq for boot in known.boots}
-    is_same = told is not None and shipped.get(told.boot, 0) == told.durable_seq
-    return Balance(
-        gateway_id=known.gateway_id,
-        admitted=sum(boot.admitted for boot in known.boots),
-        ended=sum(boot.ended for boot in known.boots),
-        missing=sum(boot.missing for boot in known.boots),
-        without_place=known.told_by_others + known.without_place,
-        open_count=told.open_count if told is not None and is_same else None,
-        is_gone=_is_gone(known, look),
+    return shipped.get(told.boot, 0) == told.durable_seq and (
+        told.durable_seq > 0 or told.is_shipped
     )
+
+
+def _needs_another(looks: Sequence[Balance], taken: int) -> bool:
+    """Whether a gateway has to be looked at again after so many looks at all."""
+    if any(look.is_even for look in looks):
+        return False
+    return taken < LOOKS or sum(look.is_compared for look in looks) == 1

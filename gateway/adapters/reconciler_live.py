@@ -53,10 +53,10 @@ class Look:
             if self.standings[name].seen_ms > self.now_ms - PRESENT_MS
         }
 
-    def is_gone(self, gateway_id: str) -> bool:
-        """Whether it is not on the list, or was not seen for a minute."""
+    def is_gone(self, gateway_id: str, *, after_ms: int = GONE_MS) -> bool:
+        """Whether it is not on the list, or was not seen for so long."""
         standing = self.standings.get(gateway_id)
-        return standing is None or standing.seen_ms <= self.now_ms - GONE_MS
+        return standing is None or standing.seen_ms <= self.now_ms - after_ms
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Live:
     """What was so in two looks."""
 
     leases: Sequence[Held]
-    """Those of requests that are open, and those that no gateway has ever admitted: a copy of any
-    gateway, there or not, says whose a lease is."""
+    """Those of requests that are open, in one look or the other, and those that no gateway has ever
+    admitted: a copy of any gateway, there or not, says whose a lease is."""
     open_copies: Mapping[UUID, str]
     uncopied: int
     unsettled: frozenset[UUID]
@@ -107,10 +107,11 @@ class LiveStores:
             if request_id in first_open
         }
         explained = unsettled - open_copies.keys()
+        held = {**first.leases, **last.leases}
+        both = first.leases.keys() & last.leases.keys() - explained
         leases = [
-            Held(request_id, tenant_id)
-            for request_id, tenant_id in sorted(last.leases.items())
-            if request_id in first.leases and request_id not in explained
+            Held(request_id, held[request_id])
+            for request_id in sorted(held.keys() & (both | open_copies.keys()))
         ]
         there = {name for name in last.standings if not last.is_gone(name)}
         told = sum(

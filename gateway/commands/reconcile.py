@@ -26,6 +26,7 @@ from gateway.adapters.reconciler_live import LiveStores
 from gateway.adapters.redis import connect_redis
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import instant_option
+from gateway.domain.presence import GONE_MS
 from gateway.errors import NotFound, StoreUnavailable
 
 REDIS_TIMEOUT_MS = 1_000
@@ -54,6 +55,14 @@ SHOWN_MAX = 50
     metavar="URL",
     help="A simulated or local worker whose own account of every sequence is compared.",
 )
+@click.option(
+    "--gone-ms",
+    envvar="WEIR_GATEWAY_GONE_MS",
+    type=click.IntRange(min=1),
+    default=GONE_MS,
+    show_default=True,
+    help="As the gateways have it; default: $WEIR_GATEWAY_GONE_MS.",
+)
 @connected
 def reconcile(
     connection: Connection,
@@ -62,6 +71,7 @@ def reconcile(
     to_ms: int | None,
     directories: Sequence[Path],
     ledgers: Sequence[str],
+    gone_ms: int,
 ) -> None:
     """Prove the usage records of a period, in whole quarters of an hour; exit status 1 where
     anything is found. Changes nothing. Several --journal and --ledger may be given."""
@@ -70,7 +80,7 @@ def reconcile(
         journals = [journal for path in directories for journal in open_journals(path)]
     except (NotFound, OSError) as error:
         raise click.UsageError(f"--journal: {error}") from error
-    verdicts = asyncio.run(_run(connection, period, journals, ledgers))
+    verdicts = asyncio.run(_run(connection, period, journals, ledgers, gone_ms))
     found = count_findings(verdicts)
     if connection.as_json:
         click.echo(msgspec.json.encode(view(period, verdicts)).decode())
@@ -107,7 +117,11 @@ def _period(from_ms: int, to_ms: int | None) -> Period:
 
 
 async def _run(
-    connection: Connection, period: Period, journals: list[JournalFiles], urls: Sequence[str]
+    connection: Connection,
+    period: Period,
+    journals: list[JournalFiles],
+    urls: Sequence[str],
+    gone_ms: int,
 ) -> list[Verdict]:
     """Raises StoreUnavailable."""
     ledgers = await _ledgers(urls)
@@ -119,7 +133,7 @@ async def _run(
             redis = connect_redis(connection.redis_url, timeout_ms=REDIS_TIMEOUT_MS)
             live = LiveStores(redis, Births(redis, history_in(engine)))
         scope = Scope(period, journals, ledgers)
-        return await Reconciler(engine, live).run(scope)
+        return await Reconciler(engine, live, gone_after_ms=gone_ms).run(scope)
     except (PostgresError, SQLAlchemyError, OSError) as error:
         raise StoreUnavailable(
             "Postgres or a journal cannot be read, or is not migrated"

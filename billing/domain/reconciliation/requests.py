@@ -17,7 +17,11 @@ class Balance:
     missing: int = 0
     """Numbers that its disk has lost: each is an admission or an end."""
     without_place: int = 0
-    """Rows of its requests that came by another way than its journal."""
+    """Rows of its requests that came by another way than its journal, which has not told their
+    end."""
+    illegible: int = 0
+    """Entries of its journal that nobody could read, which are counted as ends: each may be an
+    admission."""
     open_count: int | None = None
     """Requests that it says are open, at the very place that Postgres has; None where it was
     further on, or said nothing."""
@@ -30,21 +34,24 @@ class Balance:
         return self.admitted - self.ended
 
     @property
+    def is_compared(self) -> bool:
+        """Whether it is known what is open."""
+        return self.is_gone or self.open_count is not None
+
+    @property
     def is_even(self) -> bool:
         """Whether it was compared, and nothing is wrong."""
-        return (self.is_gone or self.open_count is not None) and not any(_of_balance(self))
+        return self.is_compared and not any(_of_balance(self))
 
 
-def better(one: Balance, other: Balance) -> Balance:
-    """Of two looks at the same gateway the one that says more in its favour: that was compared, and
-    differs by less."""
-    return min(
-        (one, other), key=lambda each: (_lacks(each), sum(f.size for f in _of_balance(each)))
-    )
-
-
-def _lacks(balance: Balance) -> bool:
-    return not balance.is_gone and balance.open_count is None
+def fairest(looks: Sequence[Balance]) -> Balance:
+    """Of several looks at the same gateway the one that says most in its favour: that was compared,
+    and differs by least. Where only one was compared and that one differs, the last that was not:
+    a gateway of the release before counts what waits for its disk, at times."""
+    compared = [each for each in looks if each.is_compared]
+    if not compared or (len(compared) == 1 < len(looks) and not compared[0].is_even):
+        return [each for each in looks if not each.is_compared][-1]
+    return min(compared, key=lambda each: sum(f.size for f in _of_balance(each)))
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,9 @@ def check_requests(
 
 
 def _of_balance(balance: Balance) -> Iterator[Finding]:
-    """What may differ without anybody being wrong: a number that was lost, and a row that came by
-    another way, whose end the journal has not told."""
-    most = balance.open + balance.missing
+    """What may differ without anybody being wrong: a number that was lost, a row that came by
+    another way, whose end the journal has not told, and an admission that was taken for an end."""
+    most = balance.open + balance.missing + 2 * balance.illegible
     least = balance.open - balance.missing - balance.without_place
     live = 0 if balance.is_gone else balance.open_count
     if live is None:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from billing.domain.reconciliation.requests import Balance, Held, better, check_requests
+from billing.domain.reconciliation.requests import Balance, Held, check_requests, fairest
 
 EVEN = Balance(gateway_id="gw-1", admitted=12, ended=10, open_count=2)
 GONE = replace(EVEN, open_count=None, is_gone=True)
@@ -29,19 +29,28 @@ def sizes(*balances: Balance) -> list[int]:
         (GONE, 2),
         (replace(GONE, without_place=2), 0),
         (replace(GONE, without_place=1), 1),
+        (replace(EVEN, admitted=11, ended=11, illegible=1), 0),
+        (replace(EVEN, admitted=11, ended=11), 2),
+        (replace(EVEN, admitted=11, ended=11, open_count=3, illegible=1), 1),
+        (replace(EVEN, open_count=0, illegible=1), 2),
     ],
 )
 def test_admitted_is_ended_and_live(balance: Balance, size: int) -> None:
-    """What was told by another way explains an end, a lost number either; who is gone has nothing
-    that is live, and who was further on is not compared."""
+    """What was told by another way explains an end, a lost number either, and an entry that nobody
+    could read may be an admission that was taken for an end; who is gone has nothing that is live,
+    and who was further on is not compared."""
     assert sizes(balance) == ([size] if size else [])
 
 
-def test_of_two_looks_the_better_counts() -> None:
-    """A request on its way differs once; what is wrong differs each time."""
-    off, further = replace(EVEN, open_count=3), replace(EVEN, open_count=None)
-    assert better(off, EVEN) == better(EVEN, off) == EVEN
-    assert better(further, off) == off
+def test_of_several_looks_the_fairest_counts() -> None:
+    """A request on its way differs once; what is wrong differs each time that it is compared."""
+    off, more = replace(EVEN, open_count=3), replace(EVEN, open_count=4)
+    further = replace(EVEN, open_count=None)
+    assert fairest([off, EVEN]) == fairest([EVEN, off]) == EVEN
+    assert fairest([off]) == off
+    assert fairest([off, further, further]) == further
+    assert fairest([further, more, further, off]) == off
+    assert fairest([further, EVEN]) == EVEN
     assert EVEN.is_even
     assert not off.is_even
     assert not further.is_even
