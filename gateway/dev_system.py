@@ -33,6 +33,7 @@ from gateway.dev_prices import seed_prices
 from gateway.dev_ready import Pids, Ready, ready_document, welcome, write_ready
 from gateway.dev_secrets import DevSecrets, kept_secrets
 from gateway.dev_seed import register_fleet, registered_ports, seed
+from gateway.dev_seller import seed_seller
 from gateway.dev_terminal import Terminal
 from gateway.domain.tenant import Model, Worker
 from gateway.migrate import upgrade
@@ -108,6 +109,7 @@ class DevSystem:
         if options.seed:
             prices = partial(seed_prices, models=self._models, hosted=options.hosted)
             await self._administer(prices)
+            await seed_seller(self._database_url)
         gateways = [
             gateway_service(
                 number,

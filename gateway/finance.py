@@ -12,7 +12,7 @@ from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
-from gateway.domain.tenant import MAX_WAIT_MS
+from gateway.domain.tenant import Tenant, waiting_of
 from gateway.http.billing import billing_router
 from gateway.http.invoices import invoice_router
 from gateway.http.reconciliation import reconciliation_handler
@@ -41,11 +41,12 @@ def finance_router(
 
 def _invoice_desk(gateway: "Gateway") -> InvoiceDesk:
     live = LiveStores(gateway.redis, gateway.births)
-    longest_wait_ms = max(MAX_WAIT_MS, gateway.settings.queue_batch_wait_ms)
+    batch_wait_ms = gateway.settings.queue_batch_wait_ms
 
-    async def expected(tenant_id: str, end: datetime) -> list[Blocker]:
+    async def expected(tenant: Tenant, end: datetime) -> list[Blocker]:
+        wait_ms = max(waiting_of(tenant.limits).max_wait_ms, batch_wait_ms)
         return await find_expected(
-            gateway.invoicing_postgres, live, tenant_id, end, longest_wait_ms=longest_wait_ms
+            gateway.invoicing_postgres, live, tenant.id, end, longest_wait_ms=wait_ms
         )
 
     return InvoiceDesk(gateway.invoicing_postgres, expected)

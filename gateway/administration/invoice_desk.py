@@ -38,9 +38,10 @@ from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, 
 from gateway.administration.store import Change
 from gateway.administration.tenants import existing_tenant
 from gateway.administration.views import View
+from gateway.domain.tenant import Tenant
 from gateway.errors import Conflict
 
-Expected = Callable[[str, datetime], Awaitable[Iterable[Blocker]]]
+Expected = Callable[[Tenant, datetime], Awaitable[Iterable[Blocker]]]
 """What of a tenant may still come that was admitted before an instant."""
 
 
@@ -78,9 +79,10 @@ class InvoiceDesk(CreditNoteVerbs):
             override = Override(reason=check_reason(override_reason, field="override.reason"))
         async with self._reading() as db:
             before = await load_invoice(db, invoice_id)
+            tenant = await existing_tenant(db, before.tenant_id)
         expected: Iterable[Blocker] = ()
         if before.status is Status.DRAFT:
-            expected = await self._expected(before.tenant_id, before.period_end)
+            expected = await self._expected(tenant, before.period_end)
         async with self._changing(actor) as change:
             tenant = await existing_tenant(change.db, before.tenant_id)
             issued = await issue_invoice(

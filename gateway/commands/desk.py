@@ -13,6 +13,7 @@ from gateway.adapters.reconciler_live import LiveStores
 from gateway.adapters.redis import connect_redis
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection
+from gateway.domain.tenant import Tenant, waiting_of
 from gateway.settings import Settings
 
 Result = TypeVar("Result")
@@ -31,11 +32,11 @@ async def _at_desk(
     if connection.redis_url is not None:
         redis = connect_redis(connection.redis_url, timeout_ms=REDIS_TIMEOUT_MS)
 
-    async def expected(tenant_id: str, end: datetime) -> list[Blocker]:
+    async def expected(tenant: Tenant, end: datetime) -> list[Blocker]:
         live = None if redis is None else LiveStores(redis, Births(redis, history_in(engine)))
-        return await find_expected(
-            engine, live, tenant_id, end, longest_wait_ms=Settings.queue_batch_wait_ms
-        )
+        # How long a batch request waits is the gateways' own setting.
+        wait_ms = max(waiting_of(tenant.limits).max_wait_ms, Settings.queue_batch_wait_ms)
+        return await find_expected(engine, live, tenant.id, end, longest_wait_ms=wait_ms)
 
     try:
         return await work(InvoiceDesk(engine, expected))

@@ -14,7 +14,7 @@ from billing.domain.invoicing.issuing import Blocker
 from gateway.adapters.postgres import async_engine
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
-from gateway.domain.tenant import BillingProfile
+from gateway.domain.tenant import BillingProfile, Tenant
 from gateway.http.admin import admin_router
 from gateway.http.billing import billing_router
 from gateway.http.invoices import invoice_router
@@ -56,7 +56,7 @@ async def _finance(database_url: str) -> AsyncIterator[FinanceApi]:
     await administration.create_tenant("cli:test", "acme", "Acme", billing_profile=PROFILE)
     expected: list[Blocker] = []
 
-    async def still_to_come(_tenant_id: str, _end: datetime) -> list[Blocker]:
+    async def still_to_come(_tenant: Tenant, _end: datetime) -> list[Blocker]:
         return expected
 
     app = Litestar(

@@ -1,5 +1,6 @@
 """Invoices on the finance API: from the rows to what is issued, void or paid."""
 
+import asyncio
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -142,6 +143,23 @@ async def test_finance_overrides_what_may_still_come_on_record(finance: FinanceA
     assert [each["subject"] for each in issued["override"]["blockers"]] == ["gw-2"]
     (entry,) = (await finance.admin.json("GET", "/audit?action=invoice.issue"))["items"]
     assert entry["after"]["override"] == issued["override"]
+
+
+async def test_v30_many_at_once_make_one_invoice_and_one_number(finance: FinanceApi) -> None:
+    """V30: twenty drafts and twenty issues of a month, all at once: one id, one number, one entry
+    of each in the audit log, and the next invoice has the next number."""
+    await used(finance)
+    await used(finance, "2026-02-15T12:00:00Z")
+    assert (await finance.ok("GET", "/invoices"))["items"] == []
+    drafts = await asyncio.gather(*(finance.draft() for _ in range(20)))
+    (invoice_id,) = {each["id"] for each in drafts}
+    path = f"/invoices/{invoice_id}/issue"
+    issues = await asyncio.gather(*(finance.ok("POST", path) for _ in range(20)))
+    (number,) = {each["number"] for each in issues}
+    assert number.endswith("-000001")
+    entries = (await finance.admin.json("GET", "/audit?subject_kind=invoice"))["items"]
+    assert [entry["action"] for entry in entries] == ["invoice.issue", "invoice.draft"]
+    assert (await finance.issued("2026-02"))["number"].endswith("-000002")
 
 
 async def test_a_month_that_is_not_over_is_not_issued(finance: FinanceApi) -> None:
