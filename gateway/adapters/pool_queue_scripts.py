@@ -40,11 +40,10 @@ _MORE = {
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
 _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
 """Of interactive, then of batch."""
-_POOL_BEHIND = (
-    *("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS", "LEVEL", "NEW", "TURN"),
-)
-"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are. NEW is how
-many newcomers wait, LEVEL where they stand, TURN the place in line of the last that came."""
+_POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS")
+"""Kept elsewhere. Behind the numbers, as many places apart for each band as those are."""
+_NEWS_BAND = ("LEVEL", "NEW", "TURN")
+"""Where newcomers stand, how many wait, and the place in line of the last that came."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (
@@ -68,6 +67,8 @@ def _doubles(count: int) -> str:
 
 CONSTANTS = {
     **{f"P_{name}": at for at, name in enumerate((*_POOL, *_POOL_BAND), 1)},
+    **{f"N_{name}": at for at, name in enumerate(_NEWS_BAND, 1)},
+    "OF_BAND_N": len(_NEWS_BAND),
     **{f"T_{name}": at for at, name in enumerate(_TENANT_BAND, 2)},
     **{f"K_{name}": at for at, name in enumerate((*_TICKET, *_TICKET_NAMES), 1)},
     **{f"R_{name}": at for at, name in enumerate(_ROOM, 1)},

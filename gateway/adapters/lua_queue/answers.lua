@@ -15,9 +15,9 @@ end
 local function turns_of(band)
   local found = turns[band]
   if not found then
-    local others, counters, level = {}, {}, pool[P_LEVEL + OF_BAND_P * band]
+    local others, counters, level = {}, {}, news[N_LEVEL + OF_BAND_N * band]
     local newcomers, is_new = {}, {}
-    if pool[P_NEW + OF_BAND_P * band] > 0 then
+    if news[N_NEW + OF_BAND_N * band] > 0 then
       newcomers = call('ZRANGE', new_keys[band], 0, TENANTS_AHEAD)
       newcomers[newcomers[#newcomers] == AT and #newcomers or #newcomers + 1] = fresh[band]
       for _, name in ipairs(newcomers) do

@@ -7,19 +7,19 @@ end
 
 -- What a tenant that begins to wait is lifted to.
 local function lowest(band)
-  local first, p = call('ZRANGE', turns_keys[band], 0, 0, 'WITHSCORES'), OF_BAND_P * band
+  local first, n = call('ZRANGE', turns_keys[band], 0, 0, 'WITHSCORES'), OF_BAND_N * band
   if first[1] == AT then
-    return pool[P_DEPARTED + p]
+    return pool[P_DEPARTED + OF_BAND_P * band]
   end
   local counter = tonumber(first[2])
-  return pool[P_NEW + p] > 0 and math.min(counter, pool[P_LEVEL + p]) or counter
+  return news[N_NEW + n] > 0 and math.min(counter, news[N_LEVEL + n]) or counter
 end
 
 -- Where it stands.
 local function counter_of(tenant, band)
-  local counter, p = tenant[T_COUNTER + OF_BAND_T * band], OF_BAND_P * band
-  if tenant[T_OWN + band] >= 0 and pool[P_NEW + p] > 0 then
-    return math.min(counter, pool[P_LEVEL + p])
+  local counter, n = tenant[T_COUNTER + OF_BAND_T * band], OF_BAND_N * band
+  if tenant[T_OWN + band] and news[N_NEW + n] > 0 then
+    return math.min(counter, news[N_LEVEL + n])
   end
   return counter
 end
@@ -52,19 +52,19 @@ local function activate(name, band)
 end
 
 local function no_newcomer(name, band)
-  local p, gone = OF_BAND_P * band, 1
-  tenant_of(name)[T_OWN + band] = -1
+  local n, gone = OF_BAND_N * band, 1
+  tenant_of(name)[T_OWN + band] = nil
   if fresh[band] == name then
     fresh[band] = nil
   else
     gone = call('ZREM', new_keys[band], name)
   end
-  pool[P_NEW + p] = pool[P_NEW + p] - gone
+  news[N_NEW + n] = news[N_NEW + n] - gone
 end
 
 -- It begins to wait; before its TENANT says so. `came_back`: a place of it was taken back.
 local function begin_to_wait(name, band, came_back)
-  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
+  local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
   local was_active = is_active(tenant, t)
   if not (came_back and was_active) then
     local own = was_active and tenant[T_COUNTER + t] or remembered(name, band)
@@ -72,8 +72,8 @@ local function begin_to_wait(name, band, came_back)
     tenant[T_COUNTER + t] = math.max(own, least)
     if own < least then
       tenant[T_OWN + band], fresh[band] = own, name
-      pool[P_LEVEL + p] = pool[P_NEW + p] > 0 and math.min(least, pool[P_LEVEL + p]) or least
-      pool[P_NEW + p], pool[P_TURN + p] = pool[P_NEW + p] + 1, pool[P_TURN + p] + 1
+      news[N_LEVEL + n] = news[N_NEW + n] > 0 and math.min(least, news[N_LEVEL + n]) or least
+      news[N_NEW + n], news[N_TURN + n] = news[N_NEW + n] + 1, news[N_TURN + n] + 1
     end
   end
   call('ZADD', turns_keys[band], tenant[T_COUNTER + t], name)
@@ -86,7 +86,7 @@ local function waited(name, band)
   if tenant[T_COUNT + t] == 0 then
     call('ZREM', turns_keys[band], name)
     pool[P_DEPARTED + OF_BAND_P * band] = counter_of(tenant, band)
-    if tenant[T_OWN + band] >= 0 then
+    if tenant[T_OWN + band] then
       tenant[T_COUNTER + t] = tenant[T_OWN + band]
       no_newcomer(name, band)
     end
@@ -108,7 +108,7 @@ end
 
 local function charge(name, band, by)
   local tenant, t = tenant_of(name), OF_BAND_T * band
-  local is_newcomer = tenant[T_OWN + band] >= 0
+  local is_newcomer = tenant[T_OWN + band]
   if is_newcomer then
     tenant[T_COUNTER + t] = math.max(tenant[T_OWN + band], counter_of(tenant, band))
     no_newcomer(name, band)
@@ -121,14 +121,14 @@ end
 
 -- Who was asked to give its place back has its turn again, before newcomers too.
 local function correct(name, band, by, came_back)
-  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
-  if tenant[T_OWN + band] >= 0 then
+  local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
+  if tenant[T_OWN + band] then
     tenant[T_OWN + band] = tenant[T_OWN + band] + by
     return
   end
   tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
-  if pool[P_NEW + p] > 0 and tenant[T_COUNT + t] > 0 and not came_back then
-    pool[P_LEVEL + p] = math.min(pool[P_LEVEL + p], tenant[T_COUNTER + t])
+  if news[N_NEW + n] > 0 and tenant[T_COUNT + t] > 0 and not came_back then
+    news[N_LEVEL + n] = math.min(news[N_LEVEL + n], tenant[T_COUNTER + t])
   end
   if by ~= 0 then
     moved(name, tenant, band)
@@ -151,13 +151,13 @@ end
 -- Tenants that wait in a band, in turn: the next at each call, some `count` of them, AT behind all.
 -- Newcomers go before whoever stands no lower than they do.
 local function in_turn(band)
-  local p, at, passed = OF_BAND_P * band, 0, 0
-  local others, newcomers = turns_keys[band], {}
-  local kept = pool[P_NEW + p] - (fresh[band] and 1 or 0)
-  local phase = pool[P_NEW + p] > 0 and 1 or 3
+  local n, at, passed = OF_BAND_N * band, 0, 0
+  local others, newcomers = turns_keys[band], news[N_NEW + n] > 0 and {}
+  local kept = news[N_NEW + n] - (fresh[band] and 1 or 0)
+  local phase = news[N_NEW + n] > 0 and 1 or 3
   return function(count)
     if phase == 1 then
-      local below = format('(%.0f', pool[P_LEVEL + p])
+      local below = format('(%.0f', news[N_LEVEL + n])
       local found = call('ZRANGEBYSCORE', others, '-inf', below, 'LIMIT', at, count)
       at = at + #found
       if #found > 0 then
@@ -184,6 +184,9 @@ local function in_turn(band)
     repeat
       all, found = call('ZRANGE', others, at, at + count - 1), {}
       at = at + #all
+      if not newcomers then
+        return all
+      end
       for _, name in ipairs(all) do
         if not newcomers[name] then
           found[#found + 1] = name

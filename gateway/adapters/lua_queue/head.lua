@@ -94,12 +94,13 @@ if kept[1] and #kept[1] >= behind + 31 then
   pool[P_BYPASS_REST], pool[P_BYPASS_RESTS], pool[P_BYPASS_REST + OF_BAND_P],
     pool[P_BYPASS_RESTS + OF_BAND_P] = sunpack('<dddd', kept[1], behind)
 end
-pool[P_LEVEL], pool[P_NEW], pool[P_TURN], pool[P_LEVEL + OF_BAND_P], pool[P_NEW + OF_BAND_P],
-  pool[P_TURN + OF_BAND_P] = 0, 0, 0, 0, 0, 0
+local news
 if kept[1] and #kept[1] >= behind + 79 then
-  pool[P_LEVEL], pool[P_NEW], pool[P_TURN], pool[P_LEVEL + OF_BAND_P], pool[P_NEW + OF_BAND_P],
-    pool[P_TURN + OF_BAND_P] = sunpack('<dddddd', kept[1], behind + 32)
-elseif kept[1] then
+  news = {sunpack('<dddddd', kept[1], behind + 32)}
+else
+  news = {0, 0, 0, 0, 0, 0}
+end
+if kept[1] and #kept[1] < behind + 79 then
   -- One that knows no newcomers may have granted them: they wait on as others do.
   for band = 0, 1 do
     call('ZREMRANGEBYRANK', new_keys[band], 0, -2)
@@ -111,13 +112,14 @@ end
 local unfinished = 0
 
 -- One TENANT for each that this step touches, written at its end. Behind it, while it is a newcomer
--- in a band, its own counters, -1 where it is none.
+-- in a band, its own counters: kept as -1, and here nil, where it is none.
 local tenants = {}
 local function tenant_from(kept)
   local tenant = {sunpack(TENANT_FORMAT, kept)}
-  tenant[T_OWN], tenant[T_OWN + 1] = -1, -1
+  tenant[T_OWN] = nil
   if #kept > TENANT_BYTES then
-    tenant[T_OWN], tenant[T_OWN + 1] = sunpack('<dd', kept, TENANT_BYTES + 1)
+    local own, of_batch = sunpack('<dd', kept, TENANT_BYTES + 1)
+    tenant[T_OWN], tenant[T_OWN + 1] = own >= 0 and own or nil, of_batch >= 0 and of_batch or nil
   end
   return tenant
 end
@@ -126,7 +128,7 @@ local function tenant_of(name)
   local tenant = tenants[name]
   if not tenant then
     tenant = call('HGET', TENANTS, name)
-    tenant = tenant and tenant_from(tenant) or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, -1, -1}
+    tenant = tenant and tenant_from(tenant) or {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}
     tenants[name] = tenant
   end
   return tenant
@@ -144,8 +146,8 @@ local function done(reply)
     else
       changed[#changed + 1] = name
       local packed = spack(TENANT_FORMAT, unpack(tenant, 1, TENANT_FIELDS))
-      if tenant[T_OWN] >= 0 or tenant[T_OWN + 1] >= 0 then
-        packed = packed .. spack('<dd', tenant[T_OWN], tenant[T_OWN + 1])
+      if tenant[T_OWN] or tenant[T_OWN + 1] then
+        packed = packed .. spack('<dd', tenant[T_OWN] or -1, tenant[T_OWN + 1] or -1)
       end
       changed[#changed + 1] = packed
     end
@@ -154,7 +156,7 @@ local function done(reply)
     call('HSET', TENANTS, unpack(changed, at, math.min(at + 127, #changed)))
   end
   for band, name in pairs(fresh) do
-    call('ZADD', new_keys[band], pool[P_TURN + OF_BAND_P * band], name)
+    call('ZADD', new_keys[band], news[N_TURN + OF_BAND_N * band], name)
   end
   pool[P_LAST] = now
   local is_kept = now < pool[P_KEPT_UNTIL]
@@ -167,8 +169,7 @@ local function done(reply)
   end
   local b = OF_BAND_P
   parts[#parts + 1] = spack('<dddddddddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
-    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], pool[P_LEVEL], pool[P_NEW], pool[P_TURN],
-    pool[P_LEVEL + b], pool[P_NEW + b], pool[P_TURN + b])
+    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], unpack(news, 1, 6))
   call('HSET', TICKETS, AT, table.concat(parts))
   if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
     or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then

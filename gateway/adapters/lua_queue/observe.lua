@@ -23,7 +23,7 @@ for at, room in ipairs(rooms) do
 end
 local reply = done({parked, bands, workers})
 reply[5], reply[6] = call('HGETALL', TENANTS), {
-  pool[P_NEW] > 0 and pool[P_LEVEL] or -1,
-  pool[P_NEW + OF_BAND_P] > 0 and pool[P_LEVEL + OF_BAND_P] or -1,
+  news[N_NEW] > 0 and news[N_LEVEL] or -1,
+  news[N_NEW + OF_BAND_N] > 0 and news[N_LEVEL + OF_BAND_N] or -1,
 }
 return reply
