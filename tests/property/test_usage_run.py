@@ -4,7 +4,7 @@ them is."""
 from uuid import UUID
 
 import msgspec
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from usage_examples import a_record, an_admission
 
@@ -73,7 +73,7 @@ RECORDS = st.builds(
     cost_pico=MONEY,
     list_cost_pico=MONEY,
     currency=MAYBE_WORDS,
-    attempts=st.lists(ATTEMPTS, max_size=4).map(tuple),
+    attempts=st.lists(ATTEMPTS, max_size=3).map(tuple),
 )
 
 
@@ -99,7 +99,8 @@ def a_usual_one() -> UsageRecord:
     return msgspec.structs.replace(record, attempts=(attempt,))
 
 
-@given(st.lists(RECORDS, max_size=8), st.integers(0, 3), st.randoms(use_true_random=False))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(RECORDS, max_size=5), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_to_the_byte(records: list[UsageRecord], usual: int, random: object) -> None:
     """Whatever lacks, is tried twice, or is told twice."""
     records = records + [a_usual_one() for _ in range(usual)]
@@ -108,6 +109,7 @@ def test_to_the_byte(records: list[UsageRecord], usual: int, random: object) -> 
     assert encode_run(run) == encode(list(run))
 
 
+@settings(deadline=None)
 @given(st.permutations([a_usual_one() for _ in range(6)]), st.integers(1, 2**62))
 def test_usual_ones_in_any_order(records: list[UsageRecord], first_seq: int) -> None:
     """They are written in the order of all writers, whenever they ended."""
@@ -115,6 +117,7 @@ def test_usual_ones_in_any_order(records: list[UsageRecord], first_seq: int) -> 
     assert encode_run(run) == encode(list(run))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(RECORDS, st.sampled_from(sorted(UNFIT_VALUES)))
 def test_what_no_column_holds_is_refused_by_both(record: UsageRecord, name: str) -> None:
     """So that it is found out which of the rows it is."""
