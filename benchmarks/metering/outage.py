@@ -19,7 +19,7 @@ from gateway.adapters.shipper import Shipper
 TICK_S = 0.01
 SETTLE_S = 1.0
 COLUMNS = (
-    "Postgres away s", "requests/s", "behind at its return", "caught up after s",
+    "Postgres away s", "requests/s", "requests behind at its return", "caught up after s",
     "shipped requests/s meanwhile", "append p99 ms before", "away", "catching up",
 )  # fmt: skip
 
