@@ -31,12 +31,11 @@ from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
-from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.clock import SystemClock
-from gateway.finance import finance_router
+from gateway.finance import USAGE_POOL_SIZE, finance_router
 from gateway.gauges import show_gauges
 from gateway.http.admin import admin_router
 from gateway.http.failures import answer_exception
@@ -105,9 +104,7 @@ class Gateway:
             births=self.births,
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
-        self.usage_postgres = async_engine(
-            settings.database_url, pool_size=UsageReports.POOL_SIZE + UnitCosts.POOL_SIZE
-        )
+        self.usage_postgres = async_engine(settings.database_url, pool_size=USAGE_POOL_SIZE)
         self.reconciling_postgres = async_engine(settings.database_url, pool_size=3)
         self.invoicing_postgres = async_engine(
             settings.database_url, pool_size=InvoiceDesk.POOL_SIZE

@@ -22,6 +22,9 @@ from gateway.http.usage import usage_handler
 if TYPE_CHECKING:
     from gateway.app import Gateway
 
+USAGE_POOL_SIZE = UsageReports.POOL_SIZE + UnitCosts.POOL_SIZE
+"""Connections for whoever asks what was used and what it cost."""
+
 
 def finance_router(
     gateway: "Gateway", administration: Administration, usage: UsageReports

@@ -1,6 +1,7 @@
 """`weir unit-cost` on a real Postgres."""
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -151,6 +152,16 @@ def test_people_get_a_table(weir: Weir, with_rows: str) -> None:
     assert sum(line.startswith("list:") and line.endswith("dearer") for line in lines) == 0
     assert any(line.split()[:1] == ["(total)"] and "451.2000" in line for line in lines)
     assert err == "Records may be missing: complete through nothing that is known.\n"
+
+
+def test_the_pages_command_runs(weir: Weir) -> None:
+    """As it stands there."""
+    page = (Path(__file__).parents[4] / "docs" / "unit-cost.md").read_text()
+    command = shlex.split(page.split("```")[1].replace("\\\n", " "))
+    assert command[:2] == ["weir", "unit-cost"]
+    status, out, _ = weir.run(*command[1:])
+    assert status == 0
+    assert "paid   5952.000  15187.20  at 2.3500 an hour, operations 1200.00" in out
 
 
 def test_without_any_usage_all_is_idle(weir: Weir) -> None:
