@@ -1,8 +1,7 @@
 """What the finance API and the command line show of invoices, payments and credit notes: money in
 texts, instants in UTC."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -134,5 +133,5 @@ def blocker_view(blocker: Blocker) -> View:
 
 def seller_view(seller: Seller) -> View:
     """Who sells."""
-    shown: Mapping[str, Any] = msgspec.to_builtins(seller)
-    return dict(shown)
+    shown: View = msgspec.json.decode(msgspec.json.encode(seller))
+    return shown

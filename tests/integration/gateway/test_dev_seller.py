@@ -1,5 +1,7 @@
 """`weir dev` says who sells, once."""
 
+from msgspec.structs import replace
+
 from gateway.adapters.postgres import async_engine
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.administration.invoice_views import seller_view
@@ -14,7 +16,7 @@ async def test_a_made_up_seller_says_so_and_gives_way(database_url: str) -> None
     assert await desk.seller() == seller_view(SELLER)
     assert "made up" in SELLER.name
     own = {**seller_view(SELLER), "name": "Own GmbH"}
-    await desk.set_seller("user:me", type(SELLER)(**own))
+    await desk.set_seller("user:me", replace(SELLER, name="Own GmbH"))
     await seed_seller(database_url)
     assert await desk.seller() == own
     await engine.dispose()

@@ -157,6 +157,7 @@ def test_the_seller_is_changed_by_name(weir: Weir) -> None:
     second = weir.json("seller", "set", "--tax-id", "", "--time-zone", "Europe/Berlin")
     assert second == {**first, "tax_id": None, "time_zone": "Europe/Berlin"}
     assert weir.json("seller", "show") == second
+    assert '["IBAN DE02","BIC X"]' in weir.ok("seller", "show")
     assert len(weir.json("audit", "list", "--subject-kind", "seller")["items"]) == 2
 
 
