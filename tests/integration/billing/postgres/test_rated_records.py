@@ -31,8 +31,9 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 
 
 def a_book(chance: random.Random) -> PriceBook:
-    """Prices of both providers in three currencies that change every hour, odd to the pico; the
-    model `free` costs 0, and `new` has no price."""
+    """Prices of both providers in three currencies that change every hour, odd to the pico, some of
+    a tenant or a class, of reasoning and of requests; the model `free` costs 0, and `new` has no
+    price."""
     prices: list[Price] = []
     for model in ("m", "free"):
         for provider in PROVIDERS:
@@ -47,6 +48,10 @@ def a_book(chance: random.Random) -> PriceBook:
                         input_pico=chance.randint(0, top),
                         cached_input_pico=chance.choice([None, chance.randint(0, top)]),
                         output_pico=chance.randint(0, top),
+                        reasoning_pico=chance.choice([None, chance.randint(0, top)]),
+                        request_pico=chance.choice([0, chance.randint(0, top * 10**6)]),
+                        tenant_id=chance.choice([None, None, "acme"]),
+                        request_class=chance.choice([None, None, "batch"]),
                         effective_from_ms=MONTH_MS + hour * 3_600_000,
                     )
                     prices.append(price)
@@ -61,6 +66,7 @@ def some_use(chance: random.Random) -> UsageRecord:
         an_admission(
             at_ms=MONTH_MS + chance.randint(-3_600_000, 3 * 3_600_000),
             tenant_id=chance.choice(["acme", "globex"]),
+            request_class=chance.choice(["interactive", "batch"]),
             model=chance.choice(["m", "free", "new"]),
         ),
         outcome=outcome,

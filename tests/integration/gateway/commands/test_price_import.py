@@ -1,6 +1,7 @@
 """`weir price import`: a whole file or nothing, looked at first."""
 
 import asyncio
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from billing.postgres.rollups import roll_up
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
 from gateway.adapters.postgres import async_engine
 
+ROOT = Path(__file__).resolve().parents[4]
 MODEL = ("model", "add", "m", "--context-tokens", "2048", "--max-output-tokens", "512")
 FILE = """[[price]]
 model = "m"
@@ -57,6 +59,23 @@ def test_a_file_is_taken_whole_and_twice_is_once(with_tenant: Weir, tmp_path: Pa
     audit = weir.json("audit", "list", "--subject-kind", "price")["items"]
     assert [entry["after"]["id"] for entry in audit] == [price["id"] for price in stored]
     assert audit[0]["before"] == stored[2]
+
+
+def test_the_page_and_the_readme_say_what_works(weir: Weir, tmp_path: Path) -> None:
+    """The file of prices in docs/http-api.md, and every command on prices in README.md."""
+    weir.ok("model", "add", "smollm2-135m", *MODEL[3:])
+    weir.ok("tenant", "create", "acme", "--name", "Acme")
+    (example,) = re.findall(
+        r"```\n(currency = .*?)```", (ROOT / "docs/http-api.md").read_text(), re.DOTALL
+    )
+    view = weir.json("price", "import", written(tmp_path, example), "--dry-run")
+    assert [each["is"] for each in view["lines"]] == ["new", "new"]
+    commands = re.findall(
+        r"^\.venv/bin/weir (price .*)$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert len(commands) == 6
+    for command in commands:
+        weir.ok(*command.split())
 
 
 def test_a_csv_is_as_good(with_tenant: Weir, tmp_path: Path) -> None:
