@@ -1,19 +1,17 @@
 """What Postgres knows of that stands in the way of issuing an invoice."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
-from billing.postgres.invoice_rows import Scope
-from billing.postgres.prices import unix_ms_of
+from billing.postgres.invoice_rows import QUARTER, Scope, first_id
 from billing.postgres.rollups import load_differences, load_marks
 from billing.postgres.tables import usage_dead_letter
 
 DIFFERENCES_SHOWN = 20
-_QUARTER = timedelta(minutes=15)
 _letters = usage_dead_letter.c
 
 # Roll-ups say all cached and reasoning tokens of an engine, invoices those within the whole.
@@ -47,12 +45,11 @@ ORDER BY bucket
 
 async def find_dead_letters(connection: AsyncConnection, end: datetime) -> list[Blocker]:
     """Records that wait for a person, and were admitted before `end` or nobody knows when."""
-    ids_from = UUID(int=unix_ms_of(end) << 80)
     rows = await connection.execute(
         select(_letters.gateway_id, _letters.source)
         .where(
             _letters.resolved_at.is_(None),
-            or_(_letters.request_id.is_(None), _letters.request_id < ids_from),
+            or_(_letters.request_id.is_(None), _letters.request_id < first_id(end)),
         )
         .order_by(_letters.id)
     )
@@ -94,7 +91,7 @@ async def find_roll_up_differences(
     for (bucket,) in rows:
         if (bucket, scope.tenant_id) in known:
             continue
-        until = bucket + _QUARTER
+        until = bucket + QUARTER
         marked = await load_marks(connection, bucket, until)
         differing = await load_differences(connection, bucket, until, limit=1_000)
         marked |= await load_marks(connection, bucket, until)

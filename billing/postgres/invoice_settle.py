@@ -4,11 +4,12 @@ from datetime import date
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.invoicing.lifecycle import Status, paid, voided
-from billing.postgres.invoice_tables import invoice, invoice_row, payment
+from billing.postgres.invoice_rows import QUARTER, first_id
+from billing.postgres.invoice_tables import invoice, invoice_quarter, invoice_row, payment
 from billing.postgres.invoices import (
     StoredInvoice,
     StoredPayment,
@@ -59,9 +60,7 @@ async def void_invoice(
             void_reason=reason,
         )
     )
-    await connection.execute(
-        update(invoice_row).where(invoice_row.c.invoice_id == invoice_id).values(void=True)
-    )
+    await _free_rows(connection, invoice_id)
     return Voided(await load_invoice(connection, invoice_id), True)
 
 
@@ -105,6 +104,28 @@ async def settle(connection: AsyncConnection, known: StoredInvoice, status: Stat
             update(invoice)
             .where(_columns.id == known.id)
             .values(status=status.value, paid_at=await store_time(connection))
+        )
+
+
+async def _free_rows(connection: AsyncConnection, invoice_id: UUID) -> None:
+    """By the range of ids of each month that it has something of."""
+    bucket = invoice_quarter.c.bucket
+    months = (
+        select(func.min(bucket), func.max(bucket))
+        .where(invoice_quarter.c.invoice_id == invoice_id)
+        .group_by(invoice_quarter.c.kind, invoice_quarter.c.month)
+    )
+    rows = invoice_row.c
+    for first, last in (await connection.execute(months)).all():
+        await connection.execute(
+            update(invoice_row)
+            .where(
+                rows.invoice_id == invoice_id,
+                ~rows.void,
+                rows.request_id >= first_id(first),
+                rows.request_id < first_id(last + QUARTER),
+            )
+            .values(void=True)
         )
 
 

@@ -162,10 +162,10 @@ invoice_row = Table(
     Index(
         "invoice_row_request_id_key", "request_id", unique=True, postgresql_where=text("NOT void")
     ),
-    Index("invoice_row_invoice_id_idx", "invoice_id"),
 )
 """Which request is on which issued invoice: on one at most that is not void. Without a foreign key,
-which would look each of millions of rows up."""
+which would look each of millions of rows up. Those of an invoice are found by the range of its
+quarters: ids begin with their time."""
 
 invoice_quarter = Table(
     "invoice_quarter",

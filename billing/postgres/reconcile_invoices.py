@@ -2,13 +2,12 @@
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.reconciliation.invoices import Invoiced, Line, StrayRow, Unsealed
-from billing.postgres.prices import unix_ms_of
+from billing.postgres.invoice_rows import first_id
 
 SHOWN = 1_000
 _LIVE = "status IN ('issued', 'paid')"
@@ -161,7 +160,7 @@ async def load_invoiced(
     if not await connection.scalar(text(f"SELECT EXISTS (SELECT FROM invoice WHERE {_LIVE})")):  # noqa: S608 - as above
         return None
     period = {"since": since, "until": until}
-    ids = {"first": _first_id(since), "last": _first_id(until)}
+    ids = {"first": first_id(since), "last": first_id(until)}
     (counted,) = await connection.execute(_TERMS, period)
     invoices, requests, late = map(int, counted)
     quarters = (await connection.execute(_QUARTERS, period | ids)).mappings()
@@ -197,8 +196,3 @@ def _differing(row: Any) -> list[Line]:
         if billed != recorded:
             return [Line(row["number"], where, billed, recorded, _UNITS.get(name, name))]
     return []
-
-
-def _first_id(at: datetime) -> UUID:
-    """No id of that instant or later is less."""
-    return UUID(int=unix_ms_of(at) << 80)

@@ -115,7 +115,6 @@ CREATE TABLE invoice_row (
     """
 CREATE UNIQUE INDEX invoice_row_request_id_key ON invoice_row (request_id) WHERE NOT void
 """,
-    "CREATE INDEX invoice_row_invoice_id_idx ON invoice_row (invoice_id)",
 )
 
 QUARTER = (
