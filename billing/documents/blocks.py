@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from reportlab.lib.colors import Color
+
 from billing.documents.fonts import shortened, wrapped
 from billing.documents.paging import Block
 from billing.documents.sheet import BOTTOM, FAINT, GREY, LEFT, RIGHT, TOP, Sheet, leading
@@ -25,7 +27,7 @@ def space(height: int) -> Block:
     return Block(height, lambda _sheet, _top: None)
 
 
-def paragraph(text: str, *, size: int = SIZE, shade: str = GREY) -> Block:
+def paragraph(text: str, *, size: int = SIZE, shade: Color = GREY) -> Block:
     """Text across the page."""
     lines = wrapped(text, size, (RIGHT - LEFT) * 1000)
 

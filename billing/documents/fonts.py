@@ -18,6 +18,8 @@ from reportlab.pdfbase.ttfonts import TTFont
 LETTERS = "NotoSans"
 JAPANESE, KOREAN, CHINESE = "HeiseiKakuGo-W5", "HYGothic-Medium", "STSong-Light"
 
+FIRST_FAR_EASTERN = "\u1100"
+"""No letter before it is Chinese, Japanese or Korean."""
 _KANA = ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF65, 0xFF9F))
 _HANGUL = ((0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7A3))
 _HAN = ((0x2E80, 0x2FDF), (0x3000, 0x303F), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0xFF00, 0xFFEF))
@@ -32,6 +34,8 @@ class Run(NamedTuple):
 
 def runs(text: str) -> list[Run]:
     """`text` in pieces of one font each."""
+    if max(text, default="") < FIRST_FAR_EASTERN:
+        return [Run(LETTERS, text)] if text else []
     far_eastern = _far_eastern(text)
     named = ((_font_of(letter, far_eastern), letter) for letter in text)
     return [

@@ -4,6 +4,7 @@ lower left corner of an A4 page."""
 from collections.abc import Sequence
 from io import BytesIO
 
+from reportlab.lib.colors import Color, HexColor
 from reportlab.pdfgen.canvas import Canvas
 
 from billing.documents.fonts import runs, width
@@ -12,7 +13,7 @@ WIDTH, HEIGHT = 595, 842
 LEFT, RIGHT, TOP, BOTTOM = 50, 545, 792, 72
 """Where text may stand; the footer is below."""
 
-INK, GREY, FAINT, PALE = "#1a1a1a", "#5c5c5c", "#b8b8b8", "#ebebeb"
+INK, GREY, FAINT, PALE = (HexColor(each) for each in (0x1A1A1A, 0x5C5C5C, 0xB8B8B8, 0xEBEBEB))
 
 
 class Sheet:
@@ -35,31 +36,33 @@ class Sheet:
         *,
         size: int = 9,
         bold: bool = False,
-        shade: str = INK,
+        shade: Color = INK,
         right: bool = False,
     ) -> None:
         """One line whose base is at `y`, beginning or, where `right`, ending at `x`."""
         left = x - width(text, size) / 1000 if right else x
         drawn = self._canvas.beginText(left, y)
         drawn.setFillColor(shade)
-        # No second file of a font is needed: the letters' edges are drawn too.
-        drawn.setTextRenderMode(2 if bold else 0)
-        self._canvas.setStrokeColor(shade)
-        self._canvas.setLineWidth(size / 36)
+        if bold:
+            # No second file of a font is needed: the letters' edges are drawn too.
+            drawn.setTextRenderMode(2)
+            self._canvas.setStrokeColor(shade)
+            self._canvas.setLineWidth(size / 36)
         for run in runs(text):
             drawn.setFont(run.font, size)
             drawn.textOut(run.text)
-        drawn.setTextRenderMode(0)
+        if bold:
+            drawn.setTextRenderMode(0)
         self._canvas.drawText(drawn)
 
     def lines(
-        self, x: int, y: int, lines: Sequence[str], *, size: int = 9, shade: str = INK
+        self, x: int, y: int, lines: Sequence[str], *, size: int = 9, shade: Color = INK
     ) -> None:
         """Lines below each other, the first at `y`."""
         for index, line in enumerate(lines):
             self.text(x, y - index * leading(size), line, size=size, shade=shade)
 
-    def rule(self, y: int, *, left: int = LEFT, shade: str = FAINT) -> None:
+    def rule(self, y: int, *, left: int = LEFT, shade: Color = FAINT) -> None:
         """A thin line across to the right margin."""
         self._canvas.setStrokeColor(shade)
         self._canvas.setLineWidth(1 / 2)
