@@ -43,7 +43,7 @@ from gateway.http.health import health_handlers
 from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
 from gateway.http.v1 import v1_handlers
-from gateway.metering import ends_known_of, open_metering
+from gateway.metering import ends_known_of, metering_loops, open_metering
 from gateway.serving.attempt import Upstream
 from gateway.serving.clock_watch import watch_clock
 from gateway.serving.completion import Completions, Policy
@@ -187,12 +187,7 @@ class Gateway:
             await self.presence.publish()  # before it serves: nobody may take it for absent
         for loop in (
             self.leases.run(),
-            self.presence.run(),
-            self.copied.run(),
-            self.reaper.run(),
-            self.witness.run(),
-            self.completeness.run(),
-            self.reconciling.run(),
+            *metering_loops(self),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
@@ -298,6 +293,7 @@ def create_app(gateway: Gateway) -> Litestar:
                 months=gateway.months,
                 looks=gateway.looks,
                 usage=usage,
+                users=administration,
             ),
             *health_handlers(gateway.watch.condition, lambda: show_gauges(gateway)),
             admin_router(

@@ -1,7 +1,8 @@
 """What a gateway records with: its journal's shipper, the second copy, its place in the list of
 gateways, and what looks after those that are gone and after the books."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.copying import Copying
@@ -83,3 +84,16 @@ def open_metering(gateway: "Gateway") -> None:
         ),
         [JournalFiles(settings.journal_dir, journal.gateway_id)],
     )
+
+
+def metering_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
+    """What of it runs behind the requests, for as long as the gateway does; the shipper starts by
+    itself."""
+    return [
+        gateway.presence.run(),
+        gateway.copied.run(),
+        gateway.reaper.run(),
+        gateway.witness.run(),
+        gateway.completeness.run(),
+        gateway.reconciling.run(),
+    ]

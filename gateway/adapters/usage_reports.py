@@ -1,13 +1,14 @@
 """Usage in sums, and whether they are complete."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import asyncpg
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.rolled_usage import sum_rolled_usage
 from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum
@@ -26,6 +27,7 @@ WAIT_S = 15.0
 """Longer than one statement takes: a turn comes, whoever has it now."""
 AGAIN_MS = 1_000
 _FINANCE = "finance"
+Result = TypeVar("Result")
 _AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
@@ -67,13 +69,30 @@ class UsageReports:
     ) -> UsageReport:
         """For a tenant, or finance (`asked_by` None), whomever it is of. Raises LimitReached where
         too many of that tenant wait, StoreUnavailable also where it would take too long."""
+
+        async def summed(db: AsyncConnection) -> list[UsageSum]:
+            return await self._sums(db, chosen, group_by, time_zone)
+
+        return UsageReport(*await self.read(summed, asked_by=asked_by))
+
+    async def read(
+        self, work: Callable[[AsyncConnection], Awaitable[Result]], *, asked_by: str | None
+    ) -> tuple[Result, Found]:
+        """What `work` reads of usage in whoever's turn it is, and what was known of completeness
+        before. Raises as `report` does."""
         async with self._turn(asked_by):
             try:
                 found = await self._completeness.look()
-                sums = await self._sums(chosen, group_by, time_zone)
+                async with self._postgres.connect() as db:
+                    await db.execute(text(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"))
+                    return await work(db), found
             except _AWAY as error:
                 raise StoreUnavailable("usage cannot be read at the moment") from error
-        return UsageReport(sums, found)
+
+    async def _sums(
+        self, db: AsyncConnection, chosen: UsageFilter, group_by: GroupBy, time_zone: str
+    ) -> list[UsageSum]:
+        return await sum_rolled_usage(db, chosen, group_by=group_by, time_zone=time_zone)
 
     @asynccontextmanager
     async def _turn(self, asked_by: str | None) -> AsyncIterator[None]:
@@ -89,11 +108,6 @@ class UsageReports:
                 kind="requests",
                 retry_after_ms=AGAIN_MS,
             ) from error
-
-    async def _sums(self, chosen: UsageFilter, group_by: GroupBy, time_zone: str) -> list[UsageSum]:
-        async with self._postgres.connect() as db:
-            await db.execute(text(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"))
-            return await sum_rolled_usage(db, chosen, group_by=group_by, time_zone=time_zone)
 
 
 def standing_view(

@@ -18,6 +18,7 @@ from gateway.domain.pools import pools_of
 from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
 from gateway.http.connection import AsgiConnection
+from gateway.http.guards import Users
 from gateway.http.openapi_operations import described
 from gateway.http.openapi_v1 import (
     ChatAnswer,
@@ -25,6 +26,8 @@ from gateway.http.openapi_v1 import (
     LimitsAnswer,
     ModelsAnswer,
 )
+from gateway.http.organization import organization_handlers
+from gateway.http.organization_readers import Reader, reader_of
 from gateway.http.usage import own_usage_handler
 from gateway.serving.answer import answer_error
 from gateway.serving.authenticate import Caller, authenticate, usable_models
@@ -130,8 +133,10 @@ def v1_handlers(
     looks: PoolLooks,
     months: MonthRebuild | None = None,
     usage: UsageReports | None = None,
+    users: Users | None = None,
 ) -> list[ControllerRouterHandler]:
-    """All handlers below `/v1`; of usage only where there are reports of it."""
+    """All handlers below `/v1`; of usage only where there are reports of it, which `users` read
+    too."""
 
     def caller_of(request: Request[Any, Any, Any]) -> Caller:
         return authenticate(
@@ -142,6 +147,9 @@ def v1_handlers(
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
+
+    async def usage_reader_of(request: Request[Any, Any, Any]) -> Reader:
+        return await reader_of(one_each(request.scope), lambda: caller_of(request).tenant.id, users)
 
     @get("/v1/models", after_request=_with_id, opt=described(ModelsAnswer))
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
@@ -164,7 +172,14 @@ def v1_handlers(
         completion_handler("/v1/completions", "completions", completions, clock, settings),
         list_models,
         get_limits,
-        *([] if usage is None else [own_usage_handler(caller_of, usage, _with_id)]),
+        *(
+            []
+            if usage is None
+            else [
+                own_usage_handler(caller_of, usage, _with_id),
+                *organization_handlers(usage_reader_of, usage, _with_id),
+            ]
+        ),
     ]
 
 

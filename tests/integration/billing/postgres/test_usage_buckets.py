@@ -59,7 +59,7 @@ async def use_some(world: InvoiceWorld, chance: random.Random) -> None:
 
 async def records(world: InvoiceWorld, chosen: Chosen) -> list[dict[str, Any]]:
     """Every record that is meant, one by one."""
-    rows = await world.query(f"SELECT {', '.join(FIELDS)} FROM usage_record")  # noqa: S608
+    rows = await world.query(f"SELECT {', '.join(FIELDS)} FROM usage_record")
     found = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     return [
         each

@@ -9,8 +9,9 @@ import httpx
 import pytest
 from admin_api import AdminApi, client_of
 from litestar import Litestar, Request
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenant_examples import a_key, a_tenant
+from told_completeness import Told
 from usage_examples import a_record, an_admission
 
 from billing.postgres.usage_records import (
@@ -20,10 +21,8 @@ from billing.postgres.usage_records import (
     UsageSum,
     insert_batch,
 )
-from gateway.adapters.completeness import Found, UsageCompleteness
+from gateway.adapters.completeness import Found
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.presence import Gateways
-from gateway.adapters.redis import connect_redis
 from gateway.adapters.usage_reports import WAITING_MAX, UsageReports
 from gateway.administration import Administration
 from gateway.domain.account import Role
@@ -35,26 +34,6 @@ from gateway.http.usage import own_usage_handler, usage_handler
 from gateway.serving.authenticate import Caller
 
 NOW = datetime.now(UTC).replace(microsecond=0)
-
-
-class Told(UsageCompleteness):
-    """As complete as a test says."""
-
-    def __init__(self, postgres: AsyncEngine) -> None:
-        redis = connect_redis("redis://127.0.0.1:1", timeout_ms=100)
-        super().__init__(Gateways(redis, _Never()), postgres)
-        self.now_ms = int(NOW.timestamp() * 1000)
-        self.found = Found(Completeness(self.now_ms - 400, self.now_ms), 0)
-
-    async def look(self) -> Found:
-        """That."""
-        return self.found
-
-
-class _Never:
-    async def born_ms(self, tenant_id: str) -> int:
-        """Nothing was lost."""
-        return 0
 
 
 def caller_of(request: Request[Any, Any, Any]) -> Caller:
@@ -89,7 +68,7 @@ async def postgres(database_url: str) -> AsyncIterator[AsyncEngine]:
 @pytest.fixture
 def told(postgres: AsyncEngine) -> Told:
     """What is known of completeness."""
-    return Told(postgres)
+    return Told(postgres, NOW)
 
 
 @pytest.fixture
@@ -204,12 +183,16 @@ async def test_one_tenant_locks_no_other_out(
     held, free = asyncio.Event(), asyncio.Event()
 
     async def slowly(
-        reports: UsageReports, chosen: UsageFilter, group_by: GroupBy, time_zone: str
+        reports: UsageReports,
+        db: AsyncConnection,
+        chosen: UsageFilter,
+        group_by: GroupBy,
+        time_zone: str,
     ) -> list[UsageSum]:
         if chosen.tenant_id == "acme" and group_by is GroupBy.DAY:
             held.set()
             await free.wait()
-        return await reading(reports, chosen, group_by, time_zone)
+        return await reading(reports, db, chosen, group_by, time_zone)
 
     monkeypatch.setattr(UsageReports, "_sums", slowly)
     asked = [asyncio.create_task(own(api, "acme")) for _ in range(40)]
