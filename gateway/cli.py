@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "model": ("gateway.commands.model:model", "Models."),
     "worker": ("gateway.commands.worker:worker", "Workers."),
     "hosted": ("gateway.commands.hosted:hosted", "Hosted providers, the fallback."),
-    "price": ("gateway.commands.price:price", "List prices."),
+    "price": ("gateway.commands.price:price", "Prices and plans."),
     "invoice": ("gateway.commands.invoice:invoice", "Invoices."),
     "credit-note": ("gateway.commands.credit_note:credit_note", "Credit notes."),
     "seller": ("gateway.commands.seller:seller", "Who invoices are from."),

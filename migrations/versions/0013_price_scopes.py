@@ -152,7 +152,8 @@ END $$
 
 
 def upgrade() -> None:
-    """Widen the table under its new name; whoever reads it meanwhile waits a moment."""
+    """Widen the table under its new name; whoever reads it meanwhile waits a moment. Shipments wait
+    while the records are read for their index."""
     op.execute(LOCK_TIMEOUT)
     op.execute("ALTER TABLE price RENAME TO price_entry")
     op.execute(

@@ -13,6 +13,8 @@ from billing.domain.usage_record import UsageRecord
 from billing.postgres.rate_later import rate_all, rate_rolled_up
 from billing.postgres.reconcile_records import replay
 from billing.postgres.usage_insert import JournaledRecord, insert_batch
+from gateway.adapters import reconciling
+from gateway.adapters.reconciler import Reconciler
 from gateway.administration import Administration, NewPrice
 from gateway.domain.tenant import Model
 
@@ -190,6 +192,22 @@ async def test_what_is_to_come_is_not_rated(books: Any, administration: Administ
     await store(books, unpriced(-30_000))
     await set_price(administration, HOUR_MS)
     assert await rate_all(books.engine) == 0
+
+
+async def test_a_gateway_does_it_by_itself(
+    books: Any, administration: Administration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it does each minute, once the roll-ups know of it."""
+    monkeypatch.setattr(reconciling, "RATE_PERIOD_S", 0.01)
+    monkeypatch.setattr(reconciling, "ROLL_UP_PERIOD_S", 0.01)
+    await store(books, unpriced(HOUR_MS))
+    await set_price(administration, 2 * HOUR_MS)
+    gateway = reconciling.Reconciling(books.engine, Reconciler(books.engine, None))
+    running = asyncio.create_task(gateway.run())
+    while [row[1] for row in (await costs(books)).values()] != [COST]:
+        await asyncio.sleep(0.02)
+        assert not running.done()
+    running.cancel()
 
 
 async def test_the_command_says_what_is_left(books: Any, administration: Administration) -> None:
