@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.domain.reconciliation.engines import EDGE_MS, EngineCheck, Meanwhile, Sample
+from billing.domain.reconciliation.engines import EDGE_MS, LATE_MS, EngineCheck, Meanwhile, Sample
 from billing.domain.reconciliation.findings import Check, Verdict, added_up, skipped, terms
 from billing.domain.reconciliation.ledgers import Account, Fate, Ran, check_ledger
 from billing.postgres.reconcile_engines import (
@@ -26,6 +26,7 @@ from gateway.adapters.reconciler_live import Look
 from gateway.domain.request_id import arrival_ms
 
 EDGE = timedelta(milliseconds=EDGE_MS)
+LATE = timedelta(milliseconds=LATE_MS)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -57,7 +58,7 @@ async def reconcile_engines(
     opened -= await load_known(db, opened)
     found = [Verdict(Check.ENGINES)]
     if check.has_samples:
-        async for page in read_stays(db, since - EDGE, until):
+        async for page in read_stays(db, since - LATE, until):
             await asyncio.to_thread(_add, check, page)
         meanwhile = Meanwhile(len(lost), len(opened), is_known=unsettled is not None)
         found = [await asyncio.to_thread(check.verdict, meanwhile)]

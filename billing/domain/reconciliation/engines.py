@@ -11,9 +11,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
-from billing.domain.reconciliation.worker_counts import EDGE_MS, OfLife, Sample, WorkerCounts
+from billing.domain.reconciliation.worker_counts import (
+    EDGE_MS,
+    LATE_MS,
+    Sample,
+    Stretch,
+    WorkerCounts,
+)
 
-__all__ = ["EDGE_MS", "EngineCheck", "Meanwhile", "OnWorker", "Sample", "check_engines"]
+__all__ = [
+    "EDGE_MS",
+    "LATE_MS",
+    "EngineCheck",
+    "Meanwhile",
+    "OnWorker",
+    "Sample",
+    "check_engines",
+]
 
 
 class OnWorker(Protocol):
@@ -85,13 +99,14 @@ class EngineCheck:
         findings: list[Finding] = []
         unwitnessed = self._elsewhere
         for worker_id, worker in sorted(self._workers.items()):
-            lives, of_nobody = worker.of_lives()
+            stretches, of_nobody = worker.stretches()
             unwitnessed += of_nobody
-            for life in lives:
-                sizes["counted"] += sum(life.rose)
-                sizes["recorded"] += sum(life.sure)
-                sizes["at_the_edge"] += sum(life.at_the_edge)
-                for finding, lower in _of_life(f"{worker_id}, life {life.life}", life, meanwhile):
+            for each in stretches:
+                sizes["counted"] += sum(each.rose)
+                sizes["recorded"] += sum(each.sure)
+                sizes["at_the_edge"] += sum(each.at_the_edge)
+                subject = f"{worker_id}, life {each.life}"
+                for finding, lower in _of_stretch(subject, each, meanwhile):
                     sizes["lower_bound"] += lower
                     findings += [finding] if finding is not None else []
         return Verdict(
@@ -118,13 +133,13 @@ def check_engines(
     return check.verdict(meanwhile)
 
 
-def _of_life(
-    subject: str, life: OfLife, meanwhile: Meanwhile
+def _of_stretch(
+    subject: str, stretch: Stretch, meanwhile: Meanwhile
 ) -> Iterator[tuple[Finding | None, int]]:
     """What is wrong with each count, or how much of it is a lower bound."""
-    is_explained = not life.is_exact or meanwhile.gateway_lost or meanwhile.open
+    is_explained = not stretch.is_exact or meanwhile.gateway_lost or meanwhile.open
     is_explained = is_explained or not meanwhile.is_known
-    counts = zip(("prompt", "output"), life.rose, life.sure, life.at_the_edge, strict=True)
+    counts = zip(("prompt", "output"), stretch.rose, stretch.sure, stretch.at_the_edge, strict=True)
     for kind, rose, sure, edge in counts:
         over = rose - sure - edge
         if rose < sure:

@@ -3,16 +3,23 @@
 An attempt meets the samples that were taken while it ran, give or take EDGE_MS: its engine may have
 counted it before such a sample or after it. That is a range of samples, found by bisection, and all
 sums are differences of running totals over it. So n attempts and m samples cost n log m + m.
+
+A life is compared from its first sample to its last, in up to three stretches: it is cut at the
+first and at the last quiet sample, which no attempt met. What was open at an end of the period then
+excuses nothing between the two, and what is between the two nothing before or after.
 """
 
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 EDGE_MS = 2_000
 """What ends so near to a sample may be counted before it or after it: clocks differ by a second."""
+LATE_MS = 10_000
+"""So long after it ended for its gateway an attempt may be counted that was broken off: its engine
+hears of that later, and in the midst of a step."""
 
 
 class Sample(NamedTuple):
@@ -27,9 +34,9 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OfLife:
-    """What one life of a worker counted between two of its samples, and what is recorded there.
-    Counts are prompt and output."""
+class Stretch:
+    """What a worker counted between two samples of one life, and what is recorded there. Counts are
+    prompt and output."""
 
     life: int
     rose: tuple[int, int]
@@ -70,8 +77,9 @@ class WorkerCounts:
         """An attempt, as its gateway saw it begin and end."""
         if not self._is_ready:
             self._make_ready()
+        late_ms = EDGE_MS if is_exact else LATE_MS
         first = bisect_left(self._taken, min(started_ms, ended_ms) - EDGE_MS)
-        after = bisect_left(self._asked, ended_ms + EDGE_MS)
+        after = bisect_left(self._asked, ended_ms + late_ms)
         after = max(first, after)
         for number, size in enumerate((prompt, output, 0 if is_exact else 1)):
             self._ended[number][after] += size
@@ -107,9 +115,9 @@ class WorkerCounts:
         self._across = _zeros(len(runs))
         self._is_ready = True
 
-    def of_lives(self) -> tuple[list[OfLife], int]:
-        """Each life that has two samples, between the first and the last that no attempt met, or
-        else simply between its first and its last; and the tokens that no such pair witnessed."""
+    def stretches(self) -> tuple[list[Stretch], int]:
+        """Those of each life that has two samples, in order and without a gap; and the tokens of
+        attempts that are in none of them."""
         if not self._is_ready:
             self._make_ready()
         meeting = list(accumulate(self._meeting))
@@ -117,29 +125,28 @@ class WorkerCounts:
         met = [list(accumulate(sizes)) for sizes in self._met]
         whole = [list(accumulate(sizes)) for sizes in self._whole]
         across = list(accumulate(self._across))
-        found: list[OfLife] = []
-        witnessed, was_quiet = 0, True
+        found: list[Stretch] = []
+        witnessed = 0
         for number, (first, last) in enumerate(zip(self._firsts, self._lasts, strict=True)):
+            if number:
+                witnessed -= across[number - 1]  # it is at the edge of two lives
             quiet = [at for at in range(first, last + 1) if not meeting[at]]
-            is_quiet = len(quiet) > 1
-            one, two = (quiet[0], quiet[-1]) if is_quiet else (first, last)
-            within = [sizes[two] - sizes[one] for sizes in ended]
-            both = (0, 0) if is_quiet else (whole[0][number], whole[1][number])
-            edge = [met[kind][one] + met[kind][two] - both[kind] for kind in (0, 1)]
-            sure = [within[kind] - met[kind][one] + both[kind] for kind in (0, 1)]
-            found.append(
-                OfLife(
-                    self._lives[one],
-                    (self._rose(0, one, two), self._rose(1, one, two)),
-                    (sure[0], sure[1]),
-                    (edge[0], edge[1]),
-                    is_exact=not within[2] + met[2][two],
+            for one, two in pairwise(sorted({first, *quiet[:1], *quiet[-1:], last})):
+                within = [sizes[two] - sizes[one] for sizes in ended]
+                # An attempt that met the whole life has left no sample quiet.
+                both = [sizes[number] for sizes in whole]
+                edge = [met[kind][one] + met[kind][two] - both[kind] for kind in (0, 1)]
+                sure = [within[kind] - met[kind][one] + both[kind] for kind in (0, 1)]
+                found.append(
+                    Stretch(
+                        self._lives[one],
+                        (self._rose(0, one, two), self._rose(1, one, two)),
+                        (sure[0], sure[1]),
+                        (edge[0], edge[1]),
+                        is_exact=not within[2] + met[2][two],
+                    )
                 )
-            )
-            witnessed += sum(sure) + sum(edge)
-            if number and not is_quiet and not was_quiet:
-                witnessed -= across[number - 1]
-            was_quiet = is_quiet
+                witnessed += sum(sure) + sum(edge)
         return found, self._tokens - witnessed
 
     def _rose(self, kind: int, one: int, two: int) -> int:

@@ -61,7 +61,7 @@ def test_less_is_explained_by_lower_bounds_and_by_what_has_no_attempt() -> None:
 
 
 def test_what_ends_at_a_sample_is_at_the_edge() -> None:
-    """On either side of it; with a quiet sample that one is taken."""
+    """On either side of it. It excuses nothing before the quiet sample that comes before it."""
     pair = [sample(0, 100, 200), sample(100_000, 120, 240)]
     for counted in (pair, [pair[0], sample(100_000, 110, 220)]):
         verdict = check_engines(counted, [ran(ONE, 10_000), ran(TWO, 99_500)], NOBODY)
@@ -70,12 +70,72 @@ def test_what_ends_at_a_sample_is_at_the_edge() -> None:
     quiet = [pair[0], sample(90_000, 110, 220), sample(100_000, 120, 240)]
     verdict = check_engines(quiet, [ran(ONE, 10_000), ran(TWO, 99_500)], NOBODY)
     assert verdict.ok
-    assert term(verdict, "at_the_edge") == 0
+    assert (term(verdict, "recorded"), term(verdict, "at_the_edge")) == (30, 30)
+    early = [pair[0], sample(90_000, 120, 240), pair[1]]
+    verdict = check_engines(early, [ran(ONE, 10_000), ran(TWO, 99_500)], NOBODY)
+    assert found(verdict) == [(None, 10), (None, 20)]
 
 
 def slow(started_ms: int, ended_ms: int) -> Ran:
     """An attempt of TWO whose client read slowly: its engine ended at any time in between."""
     return replace(ran(TWO, ended_ms), started_at_ms=started_ms)
+
+
+def busy_quarter(
+    *, lost_at_ms: int, pause_ms: tuple[int, int] | None = None
+) -> tuple[list[Sample], list[Ran]]:
+    """A quarter of an hour in which four ran at any time but in a pause, and a worker that counted
+    50 000 tokens at once that nobody recorded."""
+    times = [(at, at + 4_000) for at in range(-1_000, 905_000, 1_000)]
+    first, last = pause_ms or (-1, -1)
+    ran_there = [
+        replace(ran(ONE, ended), started_at_ms=started)
+        for started, ended in times
+        if ended <= first or started >= last
+    ]
+    samples = []
+    for at in range(0, 900_000, 5_000):
+        count = sum(each.ended_at_ms <= at for each in ran_there)
+        lost = 50_000 if at >= lost_at_ms else 0
+        samples.append(sample(at, 10 * count, 20 * count + lost))
+    return samples, ran_there
+
+
+@pytest.mark.parametrize("lost_at_ms", [180_000, 430_000, 700_000])
+@pytest.mark.parametrize("pause_ms", [None, (420_000, 424_000), (420_000, 440_000)])
+def test_a_pause_hides_nothing_before_it_or_after_it(
+    lost_at_ms: int, pause_ms: tuple[int, int] | None
+) -> None:
+    """What a busy worker counted past the records is found wherever it lies, less at most what was
+    open at an end of the period; and all of it is compared."""
+    samples, attempts = busy_quarter(lost_at_ms=lost_at_ms, pause_ms=pause_ms)
+    verdict = check_engines(samples, attempts, NOBODY)
+    (finding,) = verdict.findings
+    assert 50_000 - 12 * 20 <= finding.size <= 50_000
+    first, last = samples[0], samples[-1]
+    rose = last.prompt_tokens - first.prompt_tokens + last.output_tokens - first.output_tokens
+    assert term(verdict, "counted") == rose
+    samples, attempts = busy_quarter(lost_at_ms=900_000, pause_ms=pause_ms)
+    assert check_engines(samples, attempts, NOBODY).ok
+
+
+def test_a_lower_bound_explains_only_its_own_stretch() -> None:
+    """One client that left in the first minute of a quarter excuses nothing after its pause."""
+    for lost_at_ms, is_found in ((180_000, False), (700_000, True)):
+        samples, attempts = busy_quarter(lost_at_ms=lost_at_ms, pause_ms=(420_000, 440_000))
+        attempts[40] = replace(attempts[40], output_tokens=19, usage_source="counted")
+        verdict = check_engines(samples, attempts, NOBODY)
+        assert bool(verdict.findings) is is_found
+        assert (term(verdict, "lower_bound") > 49_000) is not is_found
+
+
+def test_what_was_broken_off_may_be_counted_seconds_later() -> None:
+    """Its gateway has recorded it as ended before the last sample, and its engine counts after."""
+    broken_off = replace(ran(ONE, 95_500), output_tokens=0, usage_source="counted")
+    uncounted = [sample(0, 100, 200), sample(100_000, 100, 200)]
+    assert check_engines(uncounted, [broken_off], NOBODY).ok
+    earlier = replace(ran(ONE, 85_500), output_tokens=0, usage_source="counted")
+    assert found(check_engines(uncounted, [earlier], NOBODY)) == [(None, 10)]
 
 
 @pytest.mark.parametrize("counted", [100, 110])

@@ -5,14 +5,14 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from billing.domain.reconciliation.engines import Meanwhile, Sample, check_engines
-from billing.domain.reconciliation.worker_counts import EDGE_MS, OfLife, WorkerCounts
+from billing.domain.reconciliation.worker_counts import EDGE_MS, LATE_MS, Stretch, WorkerCounts
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,22 @@ class Stay:
 
 
 def meets(stay: Stay, sample: Sample) -> bool:
+    late_ms = EDGE_MS if stay.is_exact else LATE_MS
     return (
         stay.started_at_ms - EDGE_MS <= sample.taken_at_ms
-        and sample.asked_at_ms < stay.ended_at_ms + EDGE_MS
+        and sample.asked_at_ms < stay.ended_at_ms + late_ms
     )
 
 
-def of_life(samples: list[Sample], stays: list[Stay]) -> tuple[OfLife, list[Stay]]:
-    """What a life says, and whose it took."""
+def of_life(samples: list[Sample], stays: list[Stay]) -> list[tuple[Stretch, list[Stay]]]:
+    """What a life says, stretch by stretch, and whose each took."""
     quiet = [each for each in samples if not any(meets(stay, each) for stay in stays)]
-    chosen = quiet if len(quiet) > 1 else samples
-    one, two = chosen[0], chosen[-1]
+    cuts = {samples[0], *quiet[:1], *quiet[-1:], samples[-1]}
+    ends = sorted(cuts, key=lambda each: each.taken_at_ms)
+    return [between(one, two, stays) for one, two in pairwise(ends)]
+
+
+def between(one: Sample, two: Sample, stays: list[Stay]) -> tuple[Stretch, list[Stay]]:
     edge = [stay for stay in stays if meets(stay, one) or meets(stay, two)]
     sure = [
         stay
@@ -53,7 +58,7 @@ def of_life(samples: list[Sample], stays: list[Stay]) -> tuple[OfLife, list[Stay
 
     rose = two.prompt_tokens - one.prompt_tokens, two.output_tokens - one.output_tokens
     is_exact = all(each.is_exact for each in sure + edge)
-    return OfLife(one.life, rose, sums(sure), sums(edge), is_exact), sure + edge
+    return Stretch(one.life, rose, sums(sure), sums(edge), is_exact), sure + edge
 
 
 def drawn(rng: random.Random) -> tuple[list[Sample], list[Stay]]:
@@ -83,8 +88,8 @@ def drawn(rng: random.Random) -> tuple[list[Sample], list[Stay]]:
 
 @pytest.mark.parametrize("seed", range(400))
 def test_sums_are_those_of_the_rules(seed: int) -> None:
-    """Each attempt that a life witnessed is sure or at the edge; what no life did is left over,
-    once, however many lives an attempt went through."""
+    """Each attempt that a life witnessed is sure or at the edge, and of one of its stretches where
+    it is sure; what no life did is left over, once, however many lives an attempt went through."""
     samples, stays = drawn(random.Random(seed))  # noqa: S311
     counts = WorkerCounts()
     for sample in samples:
@@ -100,18 +105,22 @@ def test_sums_are_those_of_the_rules(seed: int) -> None:
     lives: dict[int, list[Sample]] = {}
     for sample in samples:
         lives.setdefault(sample.life, []).append(sample)
-    expected = [of_life(found, stays) for found in lives.values() if len(found) > 1]
+    expected = [
+        each for found in lives.values() if len(found) > 1 for each in of_life(found, stays)
+    ]
     witnessed = {stay for _, found in expected for stay in found}
     left = [stay for stay in stays if stay not in witnessed]
-    found, unwitnessed = counts.of_lives()
-    assert found == [life for life, _ in expected]
+    found, unwitnessed = counts.stretches()
+    assert found == [stretch for stretch, _ in expected]
     assert unwitnessed == sum(stay.prompt_tokens + stay.output_tokens for stay in left)
     assert counts.lives == len(lives)
 
 
 def test_drawn_lives_are_of_every_kind() -> None:
-    """Quiet and busy ones, and attempts that went through more than one life."""
+    """Quiet and busy ones, some in one stretch and some in three, and attempts that went through
+    more than one life."""
     busy = quiet = through = 0
+    stretches: list[int] = []
     for seed in range(400):
         samples, stays = drawn(random.Random(seed))  # noqa: S311
         firsts = [two.asked_at_ms for one, two in pairwise(samples) if one.life != two.life]
@@ -121,7 +130,11 @@ def test_drawn_lives_are_of_every_kind() -> None:
         met = [sum(meets(stay, each) for stay in stays) for each in samples]
         busy += met.count(0) < 2
         quiet += met.count(0) > 1
+        stretches += [
+            len(of_life(list(life), stays)) for _, life in groupby(samples, lambda each: each.life)
+        ]
     assert min(busy, quiet, through) > 50
+    assert min(stretches.count(number) for number in (1, 2, 3)) > 10
 
 
 def steps(hours: float) -> int:
