@@ -44,6 +44,10 @@ CHANGES = [
         "INSERT INTO invoice_row (request_id, invoice_id, admitted_at)"
         " VALUES (uuidv7(), uuidv7(), now())"
     ),
+    (
+        "INSERT INTO invoice_quarter SELECT invoice_id, bucket + interval '15 minutes', kind,"
+        " month, model, provider, class, price_id, 1, 0, 0, 0, 0, 0 FROM invoice_quarter"
+    ),
     "UPDATE invoice_quarter SET requests = requests + 1",
     "DELETE FROM invoice_quarter",
     "TRUNCATE invoice_quarter",
@@ -134,6 +138,29 @@ async def test_credit_notes_never_exceed_their_line_in_sql(world: InvoiceWorld) 
     with pytest.raises(DBAPIError, match="never exceed"):
         await world.sql(again.format(2))
     await world.sql(again.format(1))
+
+
+async def test_only_what_is_issued_is_settled_in_sql(world: InvoiceWorld) -> None:
+    """Neither a draft nor a void invoice takes a payment or a credit note."""
+    await an_invoice(world)
+    (invoice_id,) = (await world.query("SELECT id FROM invoice"))[0]
+    await world.void(invoice_id)
+    draft = (await world.draft("2026-01")).invoice
+    for settled in (invoice_id, draft.id):
+        for statement in (
+            (
+                "INSERT INTO payment (invoice_id, amount_minor, received_on, reference, noted_by)"
+                " VALUES (:id, 1, now()::date, 'x', 'x')"
+            ),
+            (
+                "INSERT INTO credit_note (invoice_id, tenant_id, currency, number, reason, net_minor,"
+                " tax_minor, total_minor, document, content_hash, issued_at, issued_by)"
+                " SELECT id, tenant_id, currency, 'CN-9', 'x', 1, 0, 1, document, content_hash, now(),"
+                " 'x' FROM invoice WHERE id = :id"
+            ),
+        ):
+            with pytest.raises(DBAPIError, match="only an issued invoice"):
+                await world.sql(statement, id=settled)
 
 
 async def test_a_draft_can_be_thrown_away(world: InvoiceWorld) -> None:
