@@ -61,8 +61,11 @@ WHERE NOT EXISTS (
 ) GROUP BY 1, 2
 """
 _LATE = """
-SELECT gateway_id, boot, count(*) AS ends FROM usage_late
-WHERE boot IS NOT NULL GROUP BY gateway_id, boot
+SELECT late.gateway_id, late.boot, count(*) AS ends, count(row.boot) AS told_twice
+FROM usage_late AS late LEFT JOIN usage_record AS row
+    ON row.request_id = late.request_id AND row.admitted_at = late.admitted_at
+        AND row.gateway_id = late.gateway_id
+WHERE late.boot IS NOT NULL GROUP BY late.gateway_id, late.boot
 """
 _LATE_TOKENS = """
 SELECT coalesce(sum(abs(prompt_tokens) + abs(output_tokens)), 0) FROM usage_late
@@ -127,7 +130,7 @@ async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[Stored
     for row in await db.execute(text(_ILLEGIBLE_BY_BOOT)):
         boots.change(row[0], row[1], illegible=row[2])
     for row in await db.execute(text(_LATE)):
-        boots.change(row[0], row[1], late=row[2])
+        boots.change(row[0], row[1], late=row[2], told_twice=row[3])
     others: dict[str, tuple[int, int]] = {}
     for name, reaped, direct in await db.execute(text(_WITHOUT_PLACE), {"reaped": _REAPED}):
         others[name] = (reaped, direct)

@@ -1,5 +1,6 @@
 """Accounts of journals that came after their requests' rows had become final by another way: from
-second copies, or straight from a gateway whose disk took nothing.
+second copies, straight from a gateway whose disk took nothing, or from an earlier place of the same
+journal, which it could not take back.
 
 Such a row stays as it is: it may be on an invoice. What the journal says, and by how much it
 differs, is kept beside it: so that it is known of which end of a journal there is no row.
@@ -18,11 +19,16 @@ REAPED = "reaped"
 
 _FINAL_ALREADY = """
 SELECT row.request_id
-FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[]), CAST(:has_place AS boolean[]))
-    AS sent (request_id, at_ms, has_place)
+FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[]), CAST(:gateways AS text[]),
+    CAST(:boots AS bigint[]), CAST(:seqs AS bigint[]))
+    AS sent (request_id, at_ms, gateway_id, boot, seq)
 JOIN usage_record AS row
     ON row.request_id = sent.request_id AND row.admitted_at = unix_ms_time(sent.at_ms)
-WHERE row.final AND (:flag = ANY (row.usage_flags) OR row.boot IS NULL AND sent.has_place)
+WHERE row.final AND (
+    :flag = ANY (row.usage_flags)
+    OR row.boot IS NULL AND sent.boot IS NOT NULL
+    OR row.gateway_id = sent.gateway_id AND (row.boot, row.seq) <> (sent.boot, sent.seq)
+)
 """
 _KEEP = """
 INSERT INTO usage_late (request_id, admitted_at, tenant_id, gateway_id, boot, seq, outcome,
@@ -35,7 +41,8 @@ SELECT row.request_id, row.admitted_at, row.tenant_id, CAST(:gateway_id AS text)
     CAST(:payload AS bytea)
 FROM usage_record AS row
 WHERE row.request_id = :request_id AND row.admitted_at = unix_ms_time(:at_ms)
-ON CONFLICT DO NOTHING
+ON CONFLICT (request_id, admitted_at) DO UPDATE SET boot = EXCLUDED.boot, seq = EXCLUDED.seq
+WHERE usage_late.boot IS NULL AND EXCLUDED.boot IS NOT NULL
 """
 
 
@@ -52,7 +59,9 @@ async def keep_late(connection: AsyncConnection, rows: Sequence[JournaledRecord]
     sent = {
         "ids": list(accounts),
         "times": [row.record.admitted_at_ms for row in accounts.values()],
-        "has_place": [row.boot is not None for row in accounts.values()],
+        "gateways": [row.gateway_id for row in accounts.values()],
+        "boots": [row.boot for row in accounts.values()],
+        "seqs": [row.seq for row in accounts.values()],
         "flag": REAPED,
     }
     late = sorted((await connection.execute(text(_FINAL_ALREADY), sent)).scalars())

@@ -258,7 +258,7 @@ class Reconciler:
         return Balance(
             gateway_id=known.gateway_id,
             admitted=sum(boot.admitted for boot in known.boots),
-            ended=sum(boot.ended for boot in known.boots),
+            ended=sum(boot.ended - boot.told_twice for boot in known.boots),
             missing=sum(boot.missing for boot in known.boots),
             illegible=sum(boot.illegible for boot in known.boots),
             without_place=known.told_by_others + known.without_place,

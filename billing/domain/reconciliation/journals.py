@@ -31,6 +31,8 @@ class Boot:
     admission."""
     late: int = 0
     """Ends that came after their requests' rows had become final by another way: items, no rows."""
+    told_twice: int = 0
+    """Those of them whose row names another place of the same journal: counted as ends there."""
     last_row_seq: int = 0
     durable_seq: int = 0
     """The last number that was heard to be on its disk; 0 where nobody heard."""
@@ -147,7 +149,7 @@ def tail_of(journal: GatewayJournal) -> Tail:
     records = ends = 0
     open_then = -journal.without_place
     for boot in sorted(journal.boots, key=lambda each: each.boot):
-        open_then += boot.admitted - boot.ended
+        open_then += boot.admitted - boot.ended + boot.told_twice
         behind = boot.durable_seq - boot.seq
         if behind <= 0:
             continue

@@ -119,6 +119,7 @@ class Committer:
         try:
             if self._bad is not None:
                 self._bad.put_back()
+                self._bad.cut()
             # A new boot, because which sequence numbers the bad file holds is not known.
             self.identity = begin_boot(
                 self._directory, self._storage, found=self.identity, now_ms=now_ms
@@ -271,9 +272,10 @@ class Committer:
     def _poison(self, error: OSError) -> None:
         """Never write there again: after a failed sync the cache no longer tells what is on disk.
 
-        What the failed batch left is cut where that is possible; where not, it is harmless, since
-        its admissions were refused and its ends are kept elsewhere under the same ids. The file
-        stays open until another one is written: it may be all that holds what was durable.
+        What the failed batch left is cut, now or before another file is written. Where neither is
+        possible its ends are told twice, which is known (`usage_late`), and its admissions, which
+        were refused, look as if they had not ended. The file stays open until another one is
+        written: it may be all that holds what was durable.
         """
         logger.critical("journal: write failed (%s), admissions are refused", _name(error))
         assert self._segment is not None  # noqa: S101 - it has just failed

@@ -155,6 +155,12 @@ class Segment:
         with contextlib.suppress(OSError):
             self._storage.truncate(self._descriptor, self.end)
 
+    def cut(self) -> None:
+        """Have nothing after `end` on the disk. An error leaves what there is."""
+        with contextlib.suppress(OSError):
+            self._storage.truncate(self._descriptor, self.end)
+            self._storage.sync(self._descriptor)
+
     def seal(self) -> None:
         """Trim and close."""
         self.trim()

@@ -135,9 +135,10 @@ async def at_the_roll(books: Books) -> None:
 
 
 async def at_the_heal(books: Books) -> None:
-    """A write has failed, and so does writing again."""
+    """A write has failed, and so does writing again. What it left is cut before anything else."""
     faults = dict(books.storage.faults)
-    books.storage.faults = {"write": Fault(errno.EIO)}
+    cut = {call: fault for call, fault in faults.items() if call == "truncate"}
+    books.storage.faults = {**cut, "write": Fault(errno.EIO)}
     books.end()
     await eventually(lambda: books.journal.failing, what="the failure")
     books.storage.faults = faults
@@ -162,7 +163,7 @@ A_SEGMENT = {"create", "write", "sync", "reserve", "rename", "sync_directory"}
 REACHED = {
     "in use": {"write", "sync"},
     "at the roll": A_SEGMENT | {"truncate"},
-    "at the heal": A_SEGMENT,
+    "at the heal": A_SEGMENT | {"truncate"},
     "at the putting back": A_SEGMENT | {"truncate"},
 }
 
