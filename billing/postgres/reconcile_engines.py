@@ -12,6 +12,8 @@ from billing.domain.reconciliation.ledgers import Ran
 
 LONGEST = timedelta(hours=6)
 """No request runs for longer: what ends in a period was admitted so long before it at most."""
+AFTER_LOSS = timedelta(minutes=5)
+"""So long after its gateway was last seen an engine may go on with a request that is lost."""
 PAGE = 1_000
 """Rows that are read at once: few enough that whoever serves beside it is not held up."""
 _MS = "CAST(floor(extract(epoch FROM {}) * 1000) AS bigint)"
@@ -56,6 +58,7 @@ WHERE admitted_at >= :since AND admitted_at < :until AND provider <> 'self'
 _LOST = """
 SELECT request_id FROM usage_record
 WHERE admitted_at >= :admitted AND admitted_at < :until AND outcome = 'gateway_lost'
+    AND ended_at >= :ended
 """
 
 
@@ -98,8 +101,8 @@ async def load_ran(db: AsyncConnection, since: datetime, until: datetime) -> lis
 
 
 async def load_lost(db: AsyncConnection, since: datetime, until: datetime) -> frozenset[UUID]:
-    """Requests that may have run in a period and whose gateway died."""
-    chosen = {"admitted": since - LONGEST, "until": until}
+    """Requests whose gateway died and that an engine may have run in a period."""
+    chosen = {"admitted": since - LONGEST, "until": until, "ended": since - AFTER_LOSS}
     return frozenset((await db.execute(text(_LOST), chosen)).scalars())
 
 

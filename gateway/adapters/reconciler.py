@@ -173,9 +173,8 @@ class Reconciler:
 
     async def _engines(self, scope: Scope) -> Verdict:
         look = await self._look()
-        unsettled: frozenset[UUID] | None = frozenset()
+        unsettled: frozenset[UUID] | None = None
         if self._live is not None:
-            unsettled = None
             with suppress(LedgerUnavailable):
                 unsettled = (await self._live.live()).unsettled
         async with self._snapshot() as db:

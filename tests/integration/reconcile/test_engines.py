@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
 from usage_examples import a_record, an_admission
 
 from billing.domain.reconciliation.findings import Verdict
@@ -14,6 +15,7 @@ from billing.postgres.usage_insert import JournaledRecord, insert_batch
 from gateway.adapters.reconciler_engines import reconcile_engines
 from gateway.adapters.reconciler_ledgers import Ledger
 from gateway.adapters.reconciler_live import Look
+from gateway.domain.orphans import lost_record
 from gateway.domain.presence import Standing
 
 
@@ -61,6 +63,29 @@ class Ledgers:
         self.accounts.append(run.account)
         return run
 
+    async def counted(self, at_ms: int, tokens: int) -> None:
+        """A sample, from now: so many prompt tokens of the worker's first life."""
+        await self.books.sql(
+            "INSERT INTO engine_turn (worker_id, turn, gateway_id) VALUES ('w', 1, 'gw')"
+            " ON CONFLICT DO NOTHING"
+        )
+        await self.books.sql(
+            "INSERT INTO engine_sample (worker_id, turn, life, gateway_id, asked_at, taken_at,"
+            " prompt_tokens, output_tokens) SELECT 'w', 1000000 + :number, 1, 'gw', at, at,"
+            " :tokens, 0 FROM (SELECT to_timestamp(:at / 1000.0) AS at) AS sampled",
+            number=at_ms,
+            at=float(self.now_ms + at_ms),
+            tokens=tokens,
+        )
+
+    async def lost(self, *, arrived_ms: int, seen_ms: int) -> None:
+        """A request whose gateway died, and was last seen then, from now."""
+        admission = an_admission(self.now_ms + arrived_ms)
+        record = lost_record(admission, now_ms=self.now_ms + seen_ms)
+        self.rows += 1
+        async with self.books.engine.begin() as db:
+            await insert_batch(db, [JournaledRecord(record, "gw-of-others", 1, self.rows)])
+
     async def compared(
         self,
         *,
@@ -71,12 +96,13 @@ class Ledgers:
         """From then on, while a gateway that is there has shipped through another instant."""
         standing = Standing(seen_ms=self.now_ms, through_ms=self.now_ms + through_ms)
         ledger = Ledger("http://w", self.accounts, 0, self.now_ms + 60_000, 0)
+        ledgers = [ledger] if self.accounts else []
         async with self.books.engine.connect() as db:
             return await reconcile_engines(
                 db,
                 datetime.fromtimestamp((self.now_ms + since_ms) / 1000, UTC),
                 datetime.now(UTC) + timedelta(hours=1),
-                ledgers=[ledger],
+                ledgers=ledgers,
                 look=Look({"gw": standing}, self.now_ms),
                 unsettled=unsettled,
             )
@@ -116,3 +142,30 @@ async def test_a_sequence_whose_request_has_a_copy_is_open(books: Any) -> None:
     assert (await ledgers.compared(unsettled=None)).findings == (), "nobody could be asked"
     (found,) = (await ledgers.compared()).findings
     assert found.request_id == run.record.request_id
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("arrived_ms", "seen_ms", "explains"),
+    [
+        (-5 * HOUR_MS, -5 * HOUR_MS + 1_000, False),
+        (-5 * HOUR_MS, -950_000, False),
+        (-5 * HOUR_MS, -850_000, True),
+        (-5 * HOUR_MS, -300_000, True),
+        (-100_000, -90_000, True),
+    ],
+)
+async def test_only_a_gateway_that_was_lost_then_explains_what_an_engine_counted(
+    books: Any, arrived_ms: int, seen_ms: int, explains: bool
+) -> None:
+    """In the period, or so shortly before it that its engine may still have gone on."""
+    ledgers = Ledgers(books)
+    await ledgers.counted(-590_000, 100)
+    await ledgers.counted(-10_000, 140)
+    await ledgers.lost(arrived_ms=arrived_ms, seen_ms=seen_ms)
+    verdict = await ledgers.compared(since_ms=-600_000)
+    assert [each.size for each in verdict.findings] == ([] if explains else [40])
+    sizes = {each.name: each.size for each in verdict.terms}
+    assert sizes["gateway_lost_requests"] == (1 if explains else 0)
