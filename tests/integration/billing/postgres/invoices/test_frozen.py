@@ -153,10 +153,10 @@ async def test_only_what_is_issued_is_settled_in_sql(world: InvoiceWorld) -> Non
                 " VALUES (:id, 1, now()::date, 'x', 'x')"
             ),
             (
-                "INSERT INTO credit_note (invoice_id, tenant_id, currency, number, reason, net_minor,"
-                " tax_minor, total_minor, document, content_hash, issued_at, issued_by)"
-                " SELECT id, tenant_id, currency, 'CN-9', 'x', 1, 0, 1, document, content_hash, now(),"
-                " 'x' FROM invoice WHERE id = :id"
+                "INSERT INTO credit_note (invoice_id, tenant_id, currency, number, reason,"
+                " net_minor, tax_minor, total_minor, document, content_hash, issued_at, issued_by)"
+                " SELECT id, tenant_id, currency, 'CN-9', 'x', 1, 0, 1, document, content_hash,"
+                " now(), 'x' FROM invoice WHERE id = :id"
             ),
         ):
             with pytest.raises(DBAPIError, match="only an issued invoice"):
