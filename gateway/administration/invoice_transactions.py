@@ -20,7 +20,7 @@ from billing.domain.invoicing.lines import LinesDisagree
 from billing.postgres.credit_notes import CreditNoteNotFound
 from billing.postgres.invoice_settle import ReferenceTaken
 from billing.postgres.invoice_tables import credit_note, invoice
-from billing.postgres.invoices import InvoiceNotFound
+from billing.postgres.invoices import InvoiceNotFound, load_invoice
 from gateway.administration.invoice_checks import as_id
 from gateway.administration.invoice_views import blocker_view
 from gateway.administration.store import Change
@@ -52,6 +52,16 @@ class InvoiceTransactions:
                 invoice.c.status != Status.VOID,
             )
         return await self._one(select(invoice.c.id).where(wanted), f"invoice {named}")
+
+    async def named_invoice_id(self, named: str) -> UUID:
+        """The same, where a field or a parameter names it. Raises Unprocessable, naming that."""
+        try:
+            found = await self.invoice_id(named)
+            async with self._reading() as db:
+                await load_invoice(db, found)
+        except NotFound as error:
+            raise Unprocessable(f"invoice_id: {error.message}", param="invoice_id") from error
+        return found
 
     async def credit_note_id(self, named: str) -> UUID:
         """The credit note of that id or number. Raises NotFound."""

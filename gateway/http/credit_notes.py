@@ -43,7 +43,7 @@ class CreditNoteController(Controller):
         invoice_id: FromQuery[str | None] = None,
     ) -> View:
         """Credit notes without their lines, the latest first; of a tenant or an invoice only."""
-        of = None if invoice_id is None else await desk.invoice_id(invoice_id)
+        of = None if invoice_id is None else await desk.named_invoice_id(invoice_id)
         page = await desk.credit_note_page(limit, cursor, tenant_id=tenant_id, invoice_id=of)
         return page_view(page, page.items)
 
@@ -56,7 +56,7 @@ class CreditNoteController(Controller):
         lines = body.lines
         return await desk.credit(
             actor_of(request),
-            await desk.invoice_id(body.invoice_id),
+            await desk.named_invoice_id(body.invoice_id),
             lines=None if lines is None else [(line.position, line.amount) for line in lines],
             reason=body.reason,
             reference=body.reference,
@@ -82,7 +82,7 @@ class SellerController(Controller):
     path = "/seller"
     tags = ("seller",)
 
-    @get(opt=described(SellerAnswer))
+    @get(opt=described(SellerAnswer, may_be_absent=True))
     async def get_seller(self, desk: Desk) -> View:
         """Who sells; 404 where nobody has said so."""
         return await desk.seller()

@@ -147,6 +147,7 @@ def _operation(route: _Route, schemas: dict[Any, Json]) -> Json:
                 route.method,
                 has_body=operation.body is not None,
                 has_parameters=bool(parameters),
+                may_be_absent=operation.may_be_absent,
             ),
         },
     }

@@ -25,6 +25,8 @@ class Operation:
     """Of a handler below Litestar, whose function says neither; it takes POST alone."""
     statuses: Mapping[int, str] = field(default_factory=dict)
     """More statuses that carry `answer`, and what they mean."""
+    may_be_absent: bool = False
+    """Whether a path that names nothing may answer 404: there is one such thing, or none yet."""
     documents: Any = None
     """The type of the JSON file, where an ending of the path asks for one; then there are files as
     CSV and PDF too."""
@@ -40,6 +42,7 @@ def described(
     summary: str | None = None,
     statuses: Mapping[int, str] | None = None,
     documents: Any = None,
+    may_be_absent: bool = False,
 ) -> dict[str, Any]:
     """The `opt` of a handler."""
     operation = Operation(
@@ -51,5 +54,6 @@ def described(
         summary,
         statuses=statuses or {},
         documents=documents,
+        may_be_absent=may_be_absent,
     )
     return {OPERATION_OPTION: operation}

@@ -145,7 +145,9 @@ def success(
     return found
 
 
-def refusals(path: str, method: str, *, has_body: bool, has_parameters: bool) -> Json:
+def refusals(
+    path: str, method: str, *, has_body: bool, has_parameters: bool, may_be_absent: bool = False
+) -> Json:
     """References to the errors that an operation may answer with."""
     if path.startswith("/v1/"):
         statuses = list(_V1_MEANINGS) if has_body else [401, 403, 500, 503]
@@ -159,6 +161,8 @@ def refusals(path: str, method: str, *, has_body: bool, has_parameters: bool) ->
         statuses += [403, 409]
     elif path.startswith("/billing/"):
         statuses += [403]
+    if may_be_absent:
+        statuses += [404]
     if has_body:
         statuses += [400, 413, 422]
     if has_parameters:

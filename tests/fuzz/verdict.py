@@ -80,7 +80,7 @@ class Judge:
         return str(error["code"]), faults
 
     def _problem(self, reply: Reply, body: Any) -> tuple[str, list[str]]:
-        if not isinstance(body, dict) or set(body) - {"param"} != PROBLEM_FIELDS:
+        if not isinstance(body, dict) or set(body) - {"param", "blockers"} != PROBLEM_FIELDS:
             return "?", [f"no problem: {reply.body[:200]!r}"]
         faults = [] if body["status"] == reply.status else ["the problem names another status"]
         return str(body["code"]), faults

@@ -109,7 +109,7 @@ async def test_its_documents_say_one_total(finance: FinanceApi, issued: Any) -> 
 
 async def test_what_cannot_be_credited(finance: FinanceApi, issued: Any) -> None:
     """Each is named, and nothing is credited."""
-    wrong: list[tuple[dict[str, object], int, str | None]] = [
+    wrong: list[tuple[dict[str, object], int, str]] = [
         ({"lines": []}, 422, "lines"),
         ({"lines": [{"position": 9, "amount": "1.00"}]}, 422, "lines"),
         ({"lines": [{"position": 1, "amount": "0.00"}]}, 422, "lines[0].amount"),
@@ -119,13 +119,17 @@ async def test_what_cannot_be_credited(finance: FinanceApi, issued: Any) -> None
         ({"reason": " "}, 422, "reason"),
         ({"reason": "a\nb"}, 422, "reason"),
         ({"reference": "x" * 101}, 422, "reference"),
-        ({"invoice_id": "INV-1999-000001"}, 404, None),
+        ({"invoice_id": "INV-1999-000001"}, 422, "invoice_id"),
+        ({"invoice_id": "018f0000-0000-7000-8000-000000000001"}, 422, "invoice_id"),
+        ({"invoice_id": "acme/2031-01"}, 422, "invoice_id"),
     ]
     for changes, status, param in wrong:
         body = {**body_of(issued, (1, "1.00")), **changes}
         problem = await finance.refused("POST", "/credit-notes", body, status=status)
-        assert problem.get("param") == param, changes
+        assert problem["param"] == param, changes
     assert (await finance.ok("GET", "/credit-notes"))["items"] == []
+    unknown = await finance.refused("GET", "/credit-notes?invoice_id=nothing", status=422)
+    assert unknown["param"] == "invoice_id"
 
 
 async def test_a_draft_is_not_credited(finance: FinanceApi) -> None:

@@ -251,7 +251,7 @@ WRONG: list[tuple[str, str, object, int, str | None]] = [
     ("POST", "/invoices", {**BODY, "period": "January"}, 422, "period"),
     ("POST", "/invoices", {**BODY, "period": "2026-1"}, 422, "period"),
     ("POST", "/invoices", {**BODY, "tenant_id": "No One"}, 422, "tenant_id"),
-    ("POST", "/invoices", {**BODY, "tenant_id": "nobody"}, 404, None),
+    ("POST", "/invoices", {**BODY, "tenant_id": "nobody"}, 422, "tenant_id"),
     ("POST", "/invoices", {**BODY, "currency": "ZZZ"}, 422, "currency"),
     ("POST", "/invoices", {**BODY, "total": "1.00"}, 422, "total"),
     ("GET", "/invoices?status=lost", None, 422, "status"),
