@@ -10,6 +10,7 @@ from uuid import UUID
 import aiohttp
 import msgspec
 
+from billing.domain.reconciliation.engines import EDGE_MS
 from billing.domain.reconciliation.ledgers import Account
 
 TIMEOUT_S = 30.0
@@ -42,7 +43,8 @@ _decode = msgspec.json.Decoder(_Page).decode
 @dataclass(frozen=True)
 class Ledger:
     """All that one worker remembers. `since_ms`: of sequences that began before it, it may know
-    nothing; nor of those that ended after `read_at_ms`."""
+    nothing; nor of those that ended after `read_at_ms`. A worker that has dropped its oldest
+    entries knows all that ended after the first that it kept, and so all that began after that."""
 
     url: str
     accounts: Sequence[Account]
@@ -58,7 +60,7 @@ async def read_ledger(url: str) -> Ledger:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise LedgerUnreadable("give a worker's URL, like http://127.0.0.1:30000")
     entries: list[_Entry] = []
-    since, read_at_ms = 0, time.time_ns() // 1_000_000
+    since, since_ms, read_at_ms = 0, 0, time.time_ns() // 1_000_000
     try:
         async with asyncio.timeout(TIMEOUT_S), aiohttp.ClientSession() as client:
             while True:
@@ -66,9 +68,11 @@ async def read_ledger(url: str) -> Ledger:
                     if answer.status != 200:
                         raise LedgerUnreadable(f"{base} answers {answer.status} for its ledger")
                     page = _decode(await answer.read())
-                entries += page.entries
                 if not page.entries:
                     break
+                if page.oldest > since:
+                    since_ms = page.entries[0].ended_at_ms + EDGE_MS
+                entries += page.entries
                 since = page.next
     except (aiohttp.ClientError, OSError, TimeoutError, msgspec.DecodeError) as error:
         raise LedgerUnreadable(f"{base} has no ledger ({type(error).__name__})") from error
@@ -77,7 +81,7 @@ async def read_ledger(url: str) -> Ledger:
     return Ledger(
         base,
         accounts,
-        first_ms,
+        max(first_ms, since_ms),
         read_at_ms,
         sum(entry.prompt_tokens + entry.completion_tokens for entry in entries if entry.health),
     )
