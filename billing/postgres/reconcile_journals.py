@@ -14,9 +14,8 @@ from sqlalchemy.types import Uuid
 
 from billing.domain.reconciliation.journals import Boot, Letter, Lost, NumberGap
 from billing.domain.usage_record import UsageRecord
+from billing.postgres.usage_late import REAPED, SENT_DIRECTLY
 
-_REAPED = "reaped"
-"""Flags rows that another gateway wrote in the place of one that was gone."""
 FINDINGS_READ = 1_000
 """Of each kind so many are read; sizes that are summed up count all."""
 
@@ -32,7 +31,8 @@ WHERE boot IS NOT NULL GROUP BY gateway_id, boot
 _WITHOUT_PLACE = """
 SELECT row.gateway_id,
     count(*) FILTER (WHERE :reaped = ANY (row.usage_flags) AND late.request_id IS NULL),
-    count(*) FILTER (WHERE :reaped <> ALL (row.usage_flags) OR late.request_id IS NOT NULL)
+    count(*) FILTER (WHERE :reaped <> ALL (row.usage_flags) OR late.request_id IS NOT NULL),
+    count(*) FILTER (WHERE NOT row.usage_flags && ARRAY[:reaped, :directly])
 FROM usage_record AS row LEFT JOIN usage_late AS late
     ON late.request_id = row.request_id AND late.admitted_at = row.admitted_at
 WHERE row.boot IS NULL AND late.boot IS NULL GROUP BY row.gateway_id
@@ -107,6 +107,8 @@ class StoredJournal:
     """Rows that another gateway wrote, and of which it has given no account of its own."""
     without_place: int
     """Rows whose account it gave by another way than its journal, which has not told their end."""
+    of_older: int
+    """Those of them that a release sent which kept nothing where the journal told their end too."""
 
 
 async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[StoredJournal]:
@@ -131,12 +133,13 @@ async def load_journals(db: AsyncConnection, *, count_rows: bool) -> list[Stored
         boots.change(row[0], row[1], illegible=row[2])
     for row in await db.execute(text(_LATE)):
         boots.change(row[0], row[1], late=row[2], told_twice=row[3])
-    others: dict[str, tuple[int, int]] = {}
-    for name, reaped, direct in await db.execute(text(_WITHOUT_PLACE), {"reaped": _REAPED}):
-        others[name] = (reaped, direct)
+    others: dict[str, tuple[int, int, int]] = {}
+    flags = {"reaped": REAPED, "directly": SENT_DIRECTLY}
+    for name, *counts in await db.execute(text(_WITHOUT_PLACE), flags):
+        others[name] = (counts[0], counts[1], counts[2])
     by_gateway = boots.by_gateway()
     return [
-        StoredJournal(name, by_gateway.get(name, ()), seen.get(name), *others.get(name, (0, 0)))
+        StoredJournal(name, by_gateway.get(name, ()), seen.get(name), *others.get(name, (0, 0, 0)))
         for name in sorted({*by_gateway, *others})
     ]
 

@@ -12,10 +12,14 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from billing.domain.usage_record import UsageRecord
 from billing.postgres.usage_insert import JournaledRecord
 
 REAPED = "reaped"
 """Flags rows that another gateway wrote in the place of one that was gone."""
+SENT_DIRECTLY = "sent_directly"
+"""Flags rows that a gateway sent past its journal. The release before sent some without it, and
+kept nothing where their journal told their end too."""
 
 _FINAL_ALREADY = """
 SELECT row.request_id
@@ -44,6 +48,12 @@ WHERE row.request_id = :request_id AND row.admitted_at = unix_ms_time(:at_ms)
 ON CONFLICT (request_id, admitted_at) DO UPDATE SET boot = EXCLUDED.boot, seq = EXCLUDED.seq
 WHERE usage_late.boot IS NULL AND EXCLUDED.boot IS NOT NULL
 """
+
+
+def sent_directly(record: UsageRecord, gateway_id: str) -> JournaledRecord:
+    """The row of a record that its journal did not take."""
+    flags = (*record.usage_flags, SENT_DIRECTLY)
+    return JournaledRecord(msgspec.structs.replace(record, usage_flags=flags), gateway_id)
 
 
 async def keep_late(connection: AsyncConnection, rows: Sequence[JournaledRecord]) -> int:

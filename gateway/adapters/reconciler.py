@@ -247,6 +247,7 @@ class Reconciler:
             is_gone=self._is_gone(known, look),
             told_by_others=known.told_by_others,
             without_place=known.without_place,
+            of_older=known.of_older,
             is_older=known.seen_at is not None and known.seen_at < since,
         )
 

@@ -17,7 +17,7 @@ from billing.domain.usage_record import UsageRecord
 from billing.postgres.journal_watermarks import Watermark, load_watermarks
 from billing.postgres.partitions import ensure_partitions
 from billing.postgres.shipments import SchemaBehind, WatermarkMoved, store, store_spare
-from billing.postgres.usage_insert import JournaledRecord
+from billing.postgres.usage_late import sent_directly
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
@@ -274,7 +274,7 @@ class Shipper:
         spare = self._journal.spare()
         if not spare:
             return
-        rows = [JournaledRecord(record, self._journal.gateway_id) for record in spare]
+        rows = [sent_directly(record, self._journal.gateway_id) for record in spare]
         async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
             dead = await store_spare(self._engine, rows)
         request_ids = [record.request_id for record in spare]

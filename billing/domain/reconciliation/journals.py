@@ -53,6 +53,9 @@ class GatewayJournal:
     has given no account of its own: none that took their place, none that came too late."""
     without_place: int = 0
     """Rows whose account it gave by another way than its journal, which has not told their end."""
+    of_older: int = 0
+    """Those of them that an older release sent, of which nothing says whether the journal told
+    their end too: so many ends that have no row of their own may be theirs."""
     is_older: bool = False
     """It was last seen before the period: what it never shipped was found then."""
 
@@ -130,6 +133,7 @@ def check_journals(
             told_after_finality=sum(boot.late for boot in boots),
             told_after_finality_tokens=late_tokens,
             without_place=sum(journal.without_place for journal in journals),
+            sent_by_older=sum(sum(_theirs(journal).values()) for journal in journals),
         ),
         tuple(findings),
     )
@@ -147,7 +151,7 @@ def tail_of(journal: GatewayJournal) -> Tail:
     open the next one ends, in its own numbers: how many were open is told over all of them.
     """
     records = ends = 0
-    open_then = -journal.without_place
+    open_then = sum(_theirs(journal).values()) - journal.without_place
     for boot in sorted(journal.boots, key=lambda each: each.boot):
         open_then += boot.admitted - boot.ended + boot.told_twice
         behind = boot.durable_seq - boot.seq
@@ -160,11 +164,28 @@ def tail_of(journal: GatewayJournal) -> Tail:
     return Tail(records, requests)
 
 
+def _lacking(boot: Boot) -> int:
+    """How many more ends than rows there are; 0 where nobody counted."""
+    if boot.rows is None:
+        return 0
+    return boot.ended - boot.rows - boot.letters - boot.resolved - boot.late
+
+
+def _theirs(journal: GatewayJournal) -> dict[int, int]:
+    """Of each boot, how many ends without a row are those of rows that an older release sent."""
+    left, found = journal.of_older, {}
+    for boot in journal.boots:
+        found[boot.boot] = min(left, max(0, _lacking(boot)))
+        left -= found[boot.boot]
+    return found
+
+
 def _of_journal(journal: GatewayJournal) -> Iterator[Finding]:
+    theirs = _theirs(journal)
     for boot in journal.boots:
         subject = f"{journal.gateway_id}/{boot.boot}"
         if boot.rows is not None:
-            lacking = boot.ended - boot.rows - boot.letters - boot.resolved - boot.late
+            lacking = _lacking(boot) - theirs[boot.boot]
             if lacking > 0:
                 yield _finding(subject, lacking, "usage records", "ended, and has no row")
             elif lacking < 0:

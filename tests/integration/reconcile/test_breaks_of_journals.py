@@ -167,7 +167,7 @@ async def test_rec_1_a_disk_that_was_lost_is_found_in_its_own_period(books: Any)
 
 async def test_rec_1_a_row_by_another_way_hides_none_that_is_gone(books: Any) -> None:
     """Whether another gateway wrote it or this one did, past its journal."""
-    for flags in ((), ("reaped",)):
+    for flags in (("sent_directly",), ("reaped",)):
         await write(books.engine, a_record(usage_flags=flags), books.gateway_id)
     await books.roll_up()
     assert await books.found() == {}
@@ -229,3 +229,21 @@ async def test_rec_1_a_letter_that_was_resolved_without_a_row(books: Any) -> Non
     view = await books.reconcile()
     assert view["ok"]
     assert terms(view, "REC-1")["resolved_without_row"] == 1
+
+
+async def test_rec_1_rows_that_an_older_release_sent(books: Any) -> None:
+    """It sent two ends past a full disk, died, and its journal told them as lost, of which it kept
+    nothing: in order. A third end without a row is not."""
+    for _ in range(2):
+        await write(books.engine, a_record(), books.gateway_id)
+    told = (
+        "UPDATE journal_watermark SET seq = seq + :ends, ended_count = ended_count + :ends"
+        " WHERE boot = :boot"
+    )
+    await books.sql(told, boot=books.boot, ends=2)
+    await books.roll_up()
+    view = await books.reconcile()
+    assert view["ok"]
+    assert terms(view, "REC-1")["sent_by_older"] == 2
+    await books.sql(told, boot=books.boot, ends=1)
+    assert named((await books.found())["REC-1"]) == [(None, 1, "usage records")]

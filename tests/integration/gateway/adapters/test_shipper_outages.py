@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from postgres_proxy import PostgresProxy, postgres_proxy
 from servers import eventually
-from shipping import DRAIN_MS, ids, rows, serve, watermarks
+from shipping import DRAIN_MS, ids, query, rows, serve, watermarks
 from sqlalchemy.ext.asyncio import AsyncEngine
 from usage_examples import FailingStorage, a_record, an_admission
 
@@ -168,6 +168,8 @@ async def test_an_end_without_a_disk_goes_to_postgres(engine: AsyncEngine, tmp_p
     records = [a_record(each) for each in running]
     await asyncio.wait_for(asyncio.gather(*(journal.ended(each) for each in records)), 10)
     assert await rows(engine) == ids(records)
+    flags = await query(engine, "SELECT DISTINCT usage_flags FROM usage_record")
+    assert [set(each) for (each,) in flags] == [{"sent_directly", *records[0].usage_flags}]
     assert journal.failing
     assert journal.spare() == []
     await shipper.stop()

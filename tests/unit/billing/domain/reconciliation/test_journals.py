@@ -61,6 +61,16 @@ def test_a_row_that_came_by_another_way_hides_no_end_without_one() -> None:
     assert check_journals([of(replace(lacking, late=3), without_place=3)]).ok
 
 
+def test_ends_of_rows_that_an_older_release_sent_are_not_lacking() -> None:
+    """As many as there are such rows; each explains one, whatever its boot."""
+    boots = [replace(WHOLE, rows=8), replace(WHOLE, boot=8, rows=7)]
+    journal = of(WHOLE, boots=boots, without_place=4, of_older=4)
+    assert sizes(journal) == [("gw-1/8", 1)]
+    sizes_of = {term.name: term.size for term in check_journals([journal]).terms}
+    assert sizes_of["sent_by_older"] == 4
+    assert tail_of(replace(journal, boots=[replace(boots[0], durable_seq=28)])) == Tail(8, 3)
+
+
 def test_a_tail_is_told_apart_into_requests() -> None:
     """Of 9 numbers after which 1 request more is open, 5 are admissions and 4 ends."""
     boot = replace(WHOLE, admitted=12, ended=8, durable_seq=29, open_count=5)
