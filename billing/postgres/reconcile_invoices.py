@@ -127,7 +127,8 @@ UNION ALL SELECT 'numbers ' || series, abs(last - found), found || ' documents h
     || last
 FROM invoice_number CROSS JOIN LATERAL (
     SELECT count(*) AS found FROM (SELECT number FROM invoice UNION ALL SELECT number
-        FROM credit_note) AS all_of_them WHERE starts_with(number, series)) AS counted
+        FROM credit_note) AS all_of_them WHERE starts_with(number, series)
+        AND substr(number, length(series) + 1) ~ '^[0-9]+$') AS counted
 WHERE found <> last ORDER BY 1 LIMIT {SHOWN}
 """  # noqa: S608 - as above
 )
