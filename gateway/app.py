@@ -10,6 +10,7 @@ from litestar import Litestar
 
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
+from gateway.adapters.budget_watch import BudgetWatch
 from gateway.adapters.completeness import UsageCompleteness
 from gateway.adapters.copying import Copying
 from gateway.adapters.directory import CachedDirectory
@@ -80,6 +81,7 @@ class Gateway:
     reaper: Reaper
     witness: EngineWitness
     reconciling: Reconciling
+    budget_watch: BudgetWatch
     watch: Watch
 
     def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
@@ -105,7 +107,7 @@ class Gateway:
         )
         self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
         self.usage_postgres = async_engine(settings.database_url, pool_size=USAGE_POOL_SIZE)
-        self.reconciling_postgres = async_engine(settings.database_url, pool_size=3)
+        self.reconciling_postgres = async_engine(settings.database_url, pool_size=4)
         self.invoicing_postgres = async_engine(
             settings.database_url, pool_size=InvoiceDesk.POOL_SIZE
         )

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "invoice": ("gateway.commands.invoice:invoice", "Invoices."),
     "credit-note": ("gateway.commands.credit_note:credit_note", "Credit notes."),
     "seller": ("gateway.commands.seller:seller", "Who invoices are from."),
+    "budget-alert": ("gateway.commands.budget_alert:budget_alert", "Alerts about budgets."),
     "user": ("gateway.commands.user:user", "Users and their tokens."),
     "audit": ("gateway.commands.audit:audit", "The audit log."),
     "usage": ("gateway.commands.usage:usage", "Usage records."),

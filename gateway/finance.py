@@ -14,6 +14,7 @@ from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.domain.tenant import Tenant, waiting_of
 from gateway.http.billing import billing_router
+from gateway.http.budget_alerts import budget_alerts_handler
 from gateway.http.invoices import invoice_router
 from gateway.http.reconciliation import reconciliation_handler
 from gateway.http.unit_cost import unit_cost_handlers
@@ -37,6 +38,7 @@ def finance_router(
             usage_handler(usage),
             *unit_cost_handlers(unit_costs),
             reconciliation_handler(gateway.reconciling_postgres),
+            budget_alerts_handler(gateway.reconciling_postgres),
             invoice_router(_invoice_desk(gateway)),
         ],
     )

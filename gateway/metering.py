@@ -1,10 +1,13 @@
 """What a gateway records with: its journal's shipper, the second copy, its place in the list of
 gateways, and what looks after those that are gone and after the books."""
 
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from billing.domain.usage_record import UsageRecord
+from gateway.adapters.alert_webhook import Webhook
+from gateway.adapters.budget_watch import BudgetWatch
 from gateway.adapters.copying import Copying
 from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.presence import Presence
@@ -84,6 +87,14 @@ def open_metering(gateway: "Gateway") -> None:
         ),
         [JournalFiles(settings.journal_dir, journal.gateway_id)],
     )
+    webhook = None
+    if settings.alert_webhook_url:
+        webhook = Webhook(
+            settings.alert_webhook_url,
+            settings.alert_webhook_secret,
+            now_s=lambda: int(time.time()),
+        )
+    gateway.budget_watch = BudgetWatch(gateway.reconciling_postgres, webhook)
 
 
 def metering_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
@@ -96,4 +107,5 @@ def metering_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
         gateway.witness.run(),
         gateway.completeness.run(),
         gateway.reconciling.run(),
+        gateway.budget_watch.run(),
     ]

@@ -4,6 +4,7 @@ Every variable is `WEIR_` + the field's name in capitals; units are part of the 
 """
 
 import os
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -19,6 +20,10 @@ _SEGMENTS_MIN = 4
 _LEASE_TTL_MS_MAX = 600_000
 _BATCH_FLOOR_PERMILLE_MAX = 500
 _BATCH_WAIT_MS_MAX = 604_800_000
+_WEB_ADDRESS = re.compile(r"https?://[^/?#\s]")
+_SECRET = re.compile(
+    r"(?!whsec_).+|whsec_(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+)
 
 
 class SettingsError(ValueError):
@@ -89,6 +94,10 @@ class Settings:
     """Whether answers carry x-weir-worker."""
     cache_salt_secret: str = ""
     """Derives each tenant's cache salt; set it to the same value on every replica."""
+    alert_webhook_url: str = ""
+    """Where alerts about budgets are sent, http:// or https://; empty: nowhere."""
+    alert_webhook_secret: str = ""
+    """Signs them: `whsec_` and base64, or any other text; empty: they are not signed."""
 
 
 def load_settings(environ: dict[str, str] | None = None) -> Settings:
@@ -141,6 +150,10 @@ def _check(settings: Settings) -> None:
         raise SettingsError(
             f"WEIR_QUEUE_BATCH_WAIT_MS must be at most {_BATCH_WAIT_MS_MAX}, a week"
         )
+    if settings.alert_webhook_url and not _WEB_ADDRESS.match(settings.alert_webhook_url):
+        raise SettingsError("WEIR_ALERT_WEBHOOK_URL must begin with https:// or http:// and a host")
+    if settings.alert_webhook_secret and not _SECRET.fullmatch(settings.alert_webhook_secret):
+        raise SettingsError("WEIR_ALERT_WEBHOOK_SECRET begins with whsec_, and no base64 follows")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

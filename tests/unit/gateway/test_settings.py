@@ -50,6 +50,9 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_LISTEN", "garbage"),
         ("WEIR_LISTEN", "127.0.0.1:99999"),
         ("WEIR_JOURNAL_DIR", ""),
+        ("WEIR_ALERT_WEBHOOK_URL", "hooks.example.com/x"),
+        ("WEIR_ALERT_WEBHOOK_URL", "file:///etc"),
+        ("WEIR_ALERT_WEBHOOK_SECRET", "whsec_no base64"),
     ],
 )
 def test_what_would_break_a_promise_is_refused_by_name(name: str, value: str) -> None:
