@@ -1,13 +1,21 @@
-"""Rows of usage beside the records that journals say they are."""
+"""Rows of usage and of their attempts beside the records that journals say they are."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.reconciliation.replay import Altered
 from billing.postgres.rate_later import RATED_LATER
-from billing.postgres.usage_insert import RECORD_COLUMNS, Column, JournaledRecord
+from billing.postgres.usage_insert import (
+    ATTEMPT_COLUMNS,
+    RECORD_COLUMNS,
+    Column,
+    JournaledRecord,
+    Row,
+    attempts_of,
+)
 
 _PLACE = ("boot", "seq")
 _COMPARED = tuple(column for column in RECORD_COLUMNS if column.name != "request_id")
@@ -15,12 +23,15 @@ _NAMES = [column.name for column in _COMPARED]
 _FLAGS = _NAMES.index("usage_flags")
 _PRICE = _NAMES.index("price_id")
 _MONEY = tuple(_NAMES.index(name) for name in ("price_id", "cost_pico", "list_cost_pico"))
+_KEY = ("request_id", "admitted_at", "choice", "attempt")
+_OF_ATTEMPT = tuple(column for column in ATTEMPT_COLUMNS if column.name not in _KEY)
+_HOW = next(column for column in _OF_ATTEMPT if column.name == "outcome")
 
 
-def _stored(column: Column[JournaledRecord]) -> str:
-    """A column of a row as text, an instant as its Unix milliseconds."""
+def _stored(column: Column[Row]) -> str:
+    """A column of a row as text, an instant as its Unix milliseconds and what it has beyond."""
     if column.sent_as == "_ms":
-        return f'(extract(epoch FROM row."{column.name}") * 1000)::bigint::text'
+        return f'trim_scale(extract(epoch FROM row."{column.name}") * 1000)::text'
     if column.sent_as == "_words":
         return f"array_to_string(row.\"{column.name}\", ' ')"
     return f'row."{column.name}"::text'
@@ -37,25 +48,72 @@ _ROWS = text(
     "SELECT 1 FROM usage_late AS late WHERE late.request_id = row.request_id"
     " AND late.admitted_at = row.admitted_at)"
 )
+_TRIED = text(
+    "SELECT row.request_id, row.choice, row.attempt,"  # noqa: S608 - names of columns
+    f" {', '.join(map(_stored, _OF_ATTEMPT))}"
+    " FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS bigint[])) AS sent (request_id, at_ms)"
+    " JOIN usage_attempt AS row"
+    " ON row.request_id = sent.request_id AND row.admitted_at = unix_ms_time(sent.at_ms)"
+    " ORDER BY row.request_id, row.choice, row.attempt"
+)
+_Tried = dict[tuple[UUID, int, int], Sequence[str | None]]
 
 
 async def find_altered(
     connection: AsyncConnection, rows: Sequence[JournaledRecord]
 ) -> list[Altered]:
-    """Every column of a final row that is not what its journal says. Of a row that names no place
-    in a journal the place is not compared; a row that is missing is not found here."""
+    """Every column of a final row, and of its attempts, that is not what its journal says. Of a row
+    that names no place in a journal the place is not compared; a row that is missing is not found
+    here."""
     sent = {row.record.request_id: row for row in rows}
     chosen = {
         "ids": list(sent),
         "times": [row.record.admitted_at_ms for row in sent.values()],
     }
-    found = []
+    found: list[Altered] = []
+    final: set[UUID] = set()
     for request_id, *stored in await connection.execute(_ROWS, chosen):
+        final.add(request_id)
         told = [_told(column, sent[request_id]) for column in _COMPARED]
         values = _as_shipped(stored, told)
         if told != values:
             found += _altered(sent[request_id], values, told)
-    return found
+    stored_tries: _Tried = {
+        (request_id, choice, attempt): values
+        for request_id, choice, attempt, *values in await connection.execute(_TRIED, chosen)
+        if request_id in final
+    }
+    return [*found, *_altered_tries(sent.values(), final, stored_tries)]
+
+
+def _altered_tries(
+    rows: Collection[JournaledRecord], final: Collection[UUID], stored: _Tried
+) -> Iterator[Altered]:
+    """One that is on one side alone is told by how it ended."""
+    told: _Tried = {
+        (each.record.request_id, each.attempt.choice, each.attempt.attempt): [
+            _told(column, each) for column in _OF_ATTEMPT
+        ]
+        for each in attempts_of(list(rows), final)
+    }
+    gateways = {row.record.request_id: row.gateway_id for row in rows}
+    nothing = [None] * len(_OF_ATTEMPT)
+    for key in sorted(stored.keys() | told.keys()):
+        request_id, choice, attempt = key
+        names = _OF_ATTEMPT if key in stored and key in told else (_HOW,)
+        values = stored.get(key, nothing), told.get(key, nothing)
+        for column in names:
+            at = _OF_ATTEMPT.index(column)
+            is_stored, is_told = values[0][at], values[1][at]
+            if is_stored != is_told:
+                yield Altered(
+                    request_id,
+                    gateways[request_id],
+                    column.name,
+                    is_stored,
+                    is_told,
+                    of=f"attempt {attempt} of choice {choice}",
+                )
 
 
 def _as_shipped(stored: Sequence[str | None], told: Sequence[str | None]) -> Sequence[str | None]:
@@ -71,7 +129,7 @@ def _as_shipped(stored: Sequence[str | None], told: Sequence[str | None]) -> Seq
     return before
 
 
-def _told(column: Column[JournaledRecord], row: JournaledRecord) -> str | None:
+def _told(column: Column[Row], row: Row) -> str | None:
     value = column.read(row)
     if value is None:
         return None

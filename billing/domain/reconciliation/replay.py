@@ -3,6 +3,8 @@ it was given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
 from uuid import UUID
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
@@ -25,14 +27,16 @@ class Written:
 
 @dataclass(frozen=True)
 class Altered:
-    """A column of a final row that is not what its journal says, which no replay mends. Values are
-    as text, None where there is none."""
+    """A column of a final row, or of an attempt of it, that is not what its journal says, which no
+    replay mends. Values are as text, None where there is none."""
 
     request_id: UUID
     gateway_id: str
     column: str
     stored: str | None
     told: str | None
+    of: str | None = None
+    """Which attempt, in words; None: it is of the record."""
 
 
 def check_replay(
@@ -58,13 +62,14 @@ def _of(each: Written | Altered) -> Finding:
             "a replay writes it: its row is missing, or another than the one that was shipped",
         )
     size, unit = _size(each)
+    column = each.column if each.of is None else f"{each.column} of {each.of}"
     return Finding(
         Check.REPLAY,
         each.gateway_id,
         each.request_id,
         size,
         unit,
-        f"{each.column} is {_shown(each.stored)} in its row and {_shown(each.told)} in its journal",
+        f"{column} is {_shown(each.stored)} in its row and {_shown(each.told)} in its journal",
     )
 
 
@@ -74,7 +79,7 @@ def _size(each: Altered) -> tuple[int, str]:
     units += [each.column] if each.column in _COUNTS else []
     if not units or each.stored is None or each.told is None:
         return 1, "records"
-    return abs(int(each.stored) - int(each.told)), units[0]
+    return ceil(abs(Decimal(each.stored) - Decimal(each.told))), units[0]
 
 
 def _shown(value: str | None) -> str:

@@ -150,6 +150,10 @@ async def test_rec_7_a_replay_that_would_write(books: Any) -> None:
             },
         ),
         (
+            "first_token_at = first_token_at + interval '0.4 ms'",
+            {"first_token_at": (1, "ms")},
+        ),
+        (
             "first_token_at = NULL, cost_pico = 7, currency = 'USD', price_id = NULL",
             {
                 "first_token_at": (1, "records"),
