@@ -196,8 +196,8 @@ async def test_keys_and_models_have_budgets_of_their_own(budgets: Budgets) -> No
 
 
 async def test_what_is_in_no_amount_is_said(budgets: Budgets) -> None:
-    """Other currencies are other money; what has no price is counted beside the amount (B25, B27:
-    what nobody can compare with a budget never passes for 0)."""
+    """Other currencies are other money; what has no price is counted beside the amount (B20), and
+    never passes for 0."""
     await budgets.spend("100", currency="EUR")
     await budgets.spend("100", model="unpriced")
     await budgets.spend("100", model="unpriced", billable=False)
