@@ -23,6 +23,7 @@ from gateway.errors import Unprocessable
 SELLER_LINES_MAX = 6
 REASON_CHARACTERS_MAX = 500
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME = re.compile(r"[A-Z0-9]{1,10}-[0-9]{4}-[0-9]{1,12}|[a-z0-9_-]{1,63}/[0-9]{4}-[0-9]{2}")
 _PREFIX = re.compile(r"[A-Z][A-Z0-9]{0,9}")
 
 
@@ -37,6 +38,11 @@ def check_month(name: str, time_zone: str, *, field: str = "period") -> Month:
 def as_id(text: str) -> UUID | None:
     """An id as the lists show it, None for any other text."""
     return UUID(text) if _ID.fullmatch(text) else None
+
+
+def is_name(text: str) -> bool:
+    """Whether it has the form of a number or of a tenant's month."""
+    return _NAME.fullmatch(text) is not None
 
 
 def check_status(text: str | None) -> Status | None:

@@ -36,10 +36,10 @@ from gateway.administration.invoice_checks import (
 from gateway.administration.invoice_views import invoice_view, payment_view, standing_view
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of
 from gateway.administration.store import Change
-from gateway.administration.tenants import existing_tenant
+from gateway.administration.tenants import existing_tenant, named_tenant
 from gateway.administration.views import View
 from gateway.domain.tenant import Tenant
-from gateway.errors import Conflict, NotFound, Unprocessable
+from gateway.errors import Conflict
 
 Expected = Callable[[Tenant, datetime], Awaitable[Iterable[Blocker]]]
 """What of a tenant may still come that was admitted before an instant."""
@@ -62,7 +62,7 @@ class InvoiceDesk(CreditNoteVerbs):
         if currency is not None:
             check_currency(currency)
         async with self._changing(actor) as change:
-            tenant = await _named_tenant(change.db, tenant_id)
+            tenant = await named_tenant(change.db, tenant_id)
             billed = billed_as(tenant, currency=currency or tenant.currency)
             drafted = await draft_invoice(change.db, billed, month_name, by=actor)
             if drafted.is_new:
@@ -176,13 +176,6 @@ async def _shown(
         payments=await list_payments(db, invoice.id),
         credit_notes=notes,
     )
-
-
-async def _named_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:
-    try:
-        return await existing_tenant(db, tenant_id)
-    except NotFound as error:
-        raise Unprocessable(f"tenant_id: {error.message}", param="tenant_id") from error
 
 
 async def _note(

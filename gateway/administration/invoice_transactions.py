@@ -21,7 +21,7 @@ from billing.postgres.credit_notes import CreditNoteNotFound
 from billing.postgres.invoice_settle import ReferenceTaken
 from billing.postgres.invoice_tables import credit_note, invoice
 from billing.postgres.invoices import InvoiceNotFound, load_invoice
-from gateway.administration.invoice_checks import as_id
+from gateway.administration.invoice_checks import as_id, is_name
 from gateway.administration.invoice_views import blocker_view
 from gateway.administration.store import Change
 from gateway.administration.store_errors import store_failure
@@ -51,7 +51,8 @@ class InvoiceTransactions:
                 invoice.c.month == month_name,
                 invoice.c.status != Status.VOID,
             )
-        return await self._one(select(invoice.c.id).where(wanted), f"invoice {named}")
+        query = select(invoice.c.id).where(wanted)
+        return await self._one(query, "invoice", named)
 
     async def named_invoice_id(self, named: str) -> UUID:
         """The same, where a field or a parameter names it. Raises Unprocessable, naming that."""
@@ -69,15 +70,16 @@ class InvoiceTransactions:
         if found is not None:
             return found
         query = select(credit_note.c.id).where(credit_note.c.number == named)
-        return await self._one(query, f"credit note {named}")
+        return await self._one(query, "credit note", named)
 
-    async def _one(self, query: Select[UUID], what: str) -> UUID:
+    async def _one(self, query: Select[UUID], kind: str, named: str) -> UUID:
         async with self._reading() as db:
             ids = list(await db.scalars(query.limit(2)))
         if not ids:
-            raise NotFound(f"there is no {what}")
+            # What has not the form of a name is anybody's text, and is not shown again.
+            raise NotFound(f"there is no {kind} {named if is_name(named) else 'of that name'}")
         if len(ids) > 1:
-            raise Conflict(f"there are several of {what}, in different currencies: name its id")
+            raise Conflict(f"{named} is of several currencies: name the {kind}'s id")
         return ids[0]
 
     @asynccontextmanager

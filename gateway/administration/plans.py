@@ -9,13 +9,13 @@ from billing.domain.price_book import Membership
 from billing.postgres.price_tables import plan_member
 from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import MEMBER_COLUMNS, instant_of, member_from
-from gateway.administration.checks import EXPIRY_MAX_MS
+from gateway.administration.checks import EXPIRY_MAX_MS, check_tenant_id
 from gateway.administration.images import plan_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, entry_id, page_of
 from gateway.administration.price_desk import now_ms_of
 from gateway.administration.prices import PriceVerbs
 from gateway.administration.store import verb
-from gateway.administration.tenants import existing_tenant
+from gateway.administration.tenants import named_tenant
 from gateway.domain.instants import shown
 from gateway.domain.price_news import LEAD_MS, WrittenPrice
 from gateway.errors import Conflict, Unprocessable
@@ -44,8 +44,9 @@ class PlanVerbs(PriceVerbs):
     async def _set_plan(
         self, actor: str, tenant_id: str, plan: str | None, effective_from_ms: int | None
     ) -> _Written:
+        check_tenant_id(tenant_id, field="tenant_id")
         async with self._changing(actor) as change:
-            await existing_tenant(change.db, tenant_id)
+            await named_tenant(change.db, tenant_id)
             soon_ms = await now_ms_of(change.db) + LEAD_MS
             begins_ms = soon_ms if effective_from_ms is None else effective_from_ms
             found = await change.db.execute(

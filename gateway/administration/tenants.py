@@ -157,6 +157,14 @@ async def existing_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:
     return found
 
 
+async def named_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:
+    """The same, of a field `tenant_id`. Raises Unprocessable, naming that."""
+    try:
+        return await existing_tenant(db, tenant_id)
+    except NotFound as error:
+        raise Unprocessable(f"tenant_id: {error.message}", param="tenant_id") from error
+
+
 async def _found(db: AsyncConnection, tenant_id: str) -> Tenant | None:
     rows = await db.execute(select(*TENANT_COLUMNS).where(tenant_table.c.id == tenant_id))
     row = rows.one_or_none()

@@ -149,7 +149,7 @@ async def test_a_tenant_is_put_on_a_plan_that_has_prices(api: AdminApi) -> None:
     wrong = await billing(api, "POST", "/plans", {"tenant_id": "gilded", "plan": "silver"})
     assert (wrong.status_code, wrong.json()["param"]) == (422, "plan")
     nobody = await billing(api, "POST", "/plans", {"tenant_id": "nobody", "plan": "gold"})
-    assert nobody.status_code == 404
+    assert (nobody.status_code, nobody.json()["param"]) == (422, "tenant_id")
     member = await billing(api, "POST", "/plans", {"tenant_id": "gilded", "plan": "gold"})
     assert (member.status_code, member.json()["plan"]) == (201, "gold")
     page = await billing(api, "GET", "/plans?tenant_id=gilded")

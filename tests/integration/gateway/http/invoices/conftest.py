@@ -50,7 +50,9 @@ async def without_seller(database_url: str) -> AsyncIterator[FinanceApi]:
 
 @asynccontextmanager
 async def _finance(database_url: str) -> AsyncIterator[FinanceApi]:
+    # As in a gateway: who asks is looked up on connections that no invoice holds.
     engine = async_engine(database_url)
+    desk_engine = async_engine(database_url, pool_size=InvoiceDesk.POOL_SIZE)
     world = InvoiceWorld(engine)
     administration = Administration(engine)
     await administration.create_tenant("cli:test", "acme", "Acme", billing_profile=PROFILE)
@@ -63,7 +65,7 @@ async def _finance(database_url: str) -> AsyncIterator[FinanceApi]:
         [
             admin_router(administration),
             billing_router(
-                administration, more=[invoice_router(InvoiceDesk(engine, still_to_come))]
+                administration, more=[invoice_router(InvoiceDesk(desk_engine, still_to_come))]
             ),
         ],
         exception_handlers=PROBLEM_HANDLERS,
@@ -72,3 +74,4 @@ async def _finance(database_url: str) -> AsyncIterator[FinanceApi]:
     async with client_of(app) as client:
         yield FinanceApi(AdminApi(client, administration, {}), world, expected)
     await engine.dispose()
+    await desk_engine.dispose()

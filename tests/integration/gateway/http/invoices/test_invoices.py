@@ -273,6 +273,13 @@ async def test_what_is_wrong_is_named(finance: FinanceApi) -> None:
         assert problem.get("param") == param, path
 
 
+async def test_a_text_that_names_nothing_is_not_shown_again(finance: FinanceApi) -> None:
+    """A number or a month that is not there is."""
+    for named, shown in (("INV-1999-000001", True), ("what somebody wrote", False)):
+        problem = await finance.refused("GET", f"/invoices/{named}", status=404)
+        assert (named in problem["detail"]) is shown
+
+
 async def test_a_payment_that_cannot_be_noted(finance: FinanceApi) -> None:
     await used(finance)
     issued = await finance.issued()
