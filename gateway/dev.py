@@ -60,6 +60,11 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "or none.",
 )
 @click.option("--no-seed", is_flag=True, help="Create no tenants, keys and users.")
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Make up last month's usage of the tenants, once, so that there is a month to invoice.",
+)
 @click.option("--redis-url", envvar="WEIR_REDIS_URL", hidden=True)
 @click.option("--database-url", envvar="WEIR_DATABASE_URL", hidden=True)
 @click.option("--engine-api-key", envvar="WEIR_WORKER_API_KEY", hidden=True)
@@ -74,6 +79,7 @@ def dev(
     gateways: int,
     hosted: str,
     no_seed: bool,
+    history: bool,
     redis_url: str | None,
     database_url: str | None,
     engine_api_key: str | None,
@@ -89,6 +95,8 @@ def dev(
     check_apart(engine, hosted)
     if "://" in engine and workers is not None:
         raise click.UsageError("--workers counts engines to start; --engine URL is one already")
+    if history and no_seed:
+        raise click.UsageError("--history is the usage of the tenants that --no-seed leaves out")
     flags = () if worker_flags is None else check_worker_flags(engine, worker_flags)
     options = DevOptions(
         port=port,
@@ -102,6 +110,7 @@ def dev(
         engine_api_key=engine_api_key,
         hosted=hosted,
         hosted_api_key=hosted_api_key,
+        history=history,
     )
     with _one_line_failures():
         directory = DataDir.open(data_dir)

@@ -33,24 +33,36 @@ SIMULATED_HOSTED_PRICE = _Amounts(input=600_000, cached_input=150_000, output=2_
 
 
 async def seed_prices(
-    administration: Administration, models: Sequence[Model], *, hosted: str
+    administration: Administration,
+    models: Sequence[Model],
+    *,
+    hosted: str,
+    since_ms: int | None = None,
 ) -> None:
     """Give the models a list price each: at our own workers, and where `hosted` is the simulated
-    provider, there too. What a provider at a URL is resold for is not ours to make up."""
+    provider, there too. What a provider at a URL is resold for is not ours to make up.
+
+    With `since_ms` it holds from then on, until the first that there is; in Unix milliseconds."""
     ids = [model.id for model in models]
-    await _seed(administration, ids, "self", SELF_PRICE)
+    await _seed(administration, ids, "self", SELF_PRICE, since_ms)
     if hosted == SIMULATED:
         provider = await administration.get_hosted_provider(SIMULATED)
         served = [each for each in ids if each in provider.models]
-        await _seed(administration, served, PROVIDER_PREFIX + SIMULATED, SIMULATED_HOSTED_PRICE)
+        provider_id = PROVIDER_PREFIX + SIMULATED
+        await _seed(administration, served, provider_id, SIMULATED_HOSTED_PRICE, since_ms)
 
 
 async def _seed(
-    administration: Administration, models: Iterable[str], provider: str, amounts: _Amounts
+    administration: Administration,
+    models: Iterable[str],
+    provider: str,
+    amounts: _Amounts,
+    since_ms: int | None,
 ) -> None:
     for model in models:
         prices = await all_of(partial(administration.list_prices, model=model))
-        if any(_is_list_price(each, provider) for each in prices):
+        begin = [each.effective_from_ms for each in prices if _is_list_price(each, provider)]
+        if begin and (since_ms is None or min(begin) <= since_ms):
             continue
         wanted = NewPrice(
             model=model,
@@ -60,7 +72,7 @@ async def _seed(
             cached_input_pico=amounts.cached_input,
             output_pico=amounts.output,
         )
-        await administration.set_price(ACTOR, wanted)
+        await administration.set_price(ACTOR, wanted, effective_from_ms=since_ms)
 
 
 def _is_list_price(price: Price, provider: str) -> bool:

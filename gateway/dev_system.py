@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from gateway.dev_engines import (
     found_engine,
     started_engines,
 )
+from gateway.dev_history import prices_since_ms, seed_history
 from gateway.dev_hosted import (
     Hosted,
     chosen_hosted,
@@ -57,6 +59,8 @@ class DevOptions:
     engine_api_key: str | None
     hosted: str
     hosted_api_key: str | None
+    history: bool = False
+    """Whether last month's usage is to be made up."""
 
 
 class DevSystem:
@@ -107,9 +111,7 @@ class DevSystem:
             words.extend(await self._start_workers())
         await self._start_hosted()
         if options.seed:
-            prices = partial(seed_prices, models=self._models, hosted=options.hosted)
-            await self._administer(prices)
-            await seed_seller(self._database_url)
+            await self._seed_money(secrets)
         gateways = [
             gateway_service(
                 number,
@@ -209,6 +211,22 @@ class DevSystem:
             words.append(f"{provider.name} at {provider.url}")
             if not provider.enabled:
                 words.append("disabled by an administrator")
+
+    async def _seed_money(self, secrets: DevSecrets) -> None:
+        """Prices and a seller and, where that was asked for, usage to invoice."""
+        options = self._options
+        since_ms = prices_since_ms(datetime.now(UTC)) if options.history else None
+        prices = partial(seed_prices, models=self._models, hosted=options.hosted, since_ms=since_ms)
+        await self._administer(prices)
+        await seed_seller(self._database_url)
+        if options.history:
+            with self._terminal.step("history") as words:
+                written = await seed_history(
+                    self._database_url, secrets.tenants, self._models, hosted=options.hosted
+                )
+                words += [
+                    f"{count} simulated requests of {name}" for name, count in written.items()
+                ]
 
     async def _taken_ports(self) -> frozenset[int]:
         return frozenset(self._ports) | await self._administer(registered_ports)

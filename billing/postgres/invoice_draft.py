@@ -94,7 +94,7 @@ def document_of(
         totals=totals_of(lines, [billed.tax]),
         row_count=sum(group.requests for group in found.groups),
         cut_off=cut_off,
-        notes=billed.notes,
+        notes=(*billed.notes, *found.notes),
     )
 
 

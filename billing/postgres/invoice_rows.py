@@ -17,6 +17,7 @@ from sqlalchemy.types import DateTime, Text
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
 from billing.domain.invoicing.periods import Month, month
+from billing.domain.invoicing.simulated import SIMULATED, SIMULATED_NOTE
 from billing.domain.invoicing.usage_group import LineKind, UsageGroup
 from billing.domain.price_book import Price
 from billing.postgres.price_tables import price
@@ -44,10 +45,11 @@ class Late(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What there is to bill, and records that hold it up."""
+    """What there is to bill, records that hold it up, and what is to be said of them in print."""
 
     groups: tuple[UsageGroup, ...]
     blockers: tuple[Blocker, ...]
+    notes: tuple[str, ...] = ()
 
 
 # Neither more nor less than what `rating.cost_pico` counts of a record.
@@ -56,7 +58,8 @@ _REASONING = "least(greatest(reasoning_tokens, 0), output_tokens)"
 _COLUMNS = (
     "request_id, admitted_at, model, provider, class AS request_class, price_id, final, cost_pico,"
     f" prompt_tokens - {_CACHED} AS uncached_prompt_tokens, {_CACHED} AS cached_prompt_tokens,"
-    f" output_tokens - {_REASONING} AS output_tokens, {_REASONING} AS reasoning_tokens"
+    f" output_tokens - {_REASONING} AS output_tokens, {_REASONING} AS reasoning_tokens,"
+    f" '{SIMULATED}' = ANY (usage_flags) AS simulated"
 )
 _SUMS = (
     "count(*) AS requests, sum(uncached_prompt_tokens) AS uncached_prompt_tokens,"
@@ -82,7 +85,8 @@ _CHOSEN = (
     f" WHERE {_BILLED} AND record.final AND record.admitted_at < :start{_FREE}"
 )
 _SUM = f"""
-SELECT kind, month, model, provider, request_class, price_id, final, {_SUMS}
+SELECT kind, month, model, provider, request_class, price_id, final, {_SUMS},
+    bool_or(simulated) AS simulated
 FROM ({{chosen}}) AS chosen GROUP BY 1, 2, 3, 4, 5, 6, 7
 """  # noqa: S608 - as above
 _QUARTER = "bucket, kind, month, model, provider, class, price_id"
@@ -102,8 +106,9 @@ taken AS (
         price_id, {_SUMS}
     FROM chosen WHERE final AND price_id IS NOT NULL GROUP BY 2, 3, 4, 5, 6, 7, 8
 )
-SELECT model, provider, request_class, price_id, final, count(*) AS requests FROM chosen
-WHERE NOT final OR price_id IS NULL GROUP BY 1, 2, 3, 4, 5
+SELECT model, provider, request_class, price_id, final, count(*) AS requests,
+    bool_or(simulated) AS simulated
+FROM chosen WHERE NOT final OR price_id IS NULL OR simulated GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 - as above
 _TAKEN = text(
     """
@@ -181,16 +186,16 @@ async def sum_rows(connection: AsyncConnection, scope: Scope) -> Found:
     """What would be on the invoice now. Nothing is written."""
     rows = await _choose(connection, scope, _SUM)
     billed = [row for row in rows if row.final and row.price_id is not None]
-    return Found(await _groups(connection, billed), _blockers(scope, rows))
+    return Found(await _groups(connection, billed), _blockers(scope, rows), _notes(rows))
 
 
 async def take_rows(connection: AsyncConnection, scope: Scope, invoice_id: UUID) -> Found:
     """Put on the invoice, a draft, all that belongs on it, within the caller's transaction; from
     then on no other invoice can have it. Where there are blockers it is to be rolled back."""
     await connection.execute(text(f"SET LOCAL work_mem = '{WORK_MEM}'"))
-    held_up = await _choose(connection, scope, _TAKE, invoice=invoice_id)
+    named = await _choose(connection, scope, _TAKE, invoice=invoice_id)
     taken = (await connection.execute(_TAKEN, {"invoice": invoice_id})).all()
-    return Found(await _groups(connection, taken), _blockers(scope, held_up))
+    return Found(await _groups(connection, taken), _blockers(scope, named), _notes(named))
 
 
 def first_id(at: datetime) -> UUID:
@@ -281,6 +286,10 @@ def _blockers(scope: Scope, rows: Sequence[Row[tuple[object, ...]]]) -> tuple[Bl
             for subject, count in sorted(not_final.items())
         ),
     )
+
+
+def _notes(rows: Sequence[Row[tuple[object, ...]]]) -> tuple[str, ...]:
+    return (SIMULATED_NOTE,) if any(row.simulated for row in rows) else ()
 
 
 def _of(scope: Scope) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from billing.domain.invoicing.document import Document, read_document
 from billing.domain.invoicing.lifecycle import Standing, Status
 from billing.domain.invoicing.periods import Month
+from billing.domain.invoicing.simulated import SIMULATED_NOTE
 from billing.postgres.invoice_tables import credit_note, invoice, payment
 
 _columns = invoice.c
@@ -55,6 +56,8 @@ class StoredInvoice(msgspec.Struct, frozen=True, kw_only=True):
     voided_at: datetime | None
     voided_by: str | None
     void_reason: str | None
+    simulated: bool
+    """Whether any of its usage is, which its document says too."""
 
     @property
     def standing(self) -> Standing:
@@ -209,11 +212,13 @@ def _selected() -> Select[Any]:
     credited = select(func.coalesce(func.sum(credit_note.c.total_minor), 0)).where(
         credit_note.c.invoice_id == _columns.id
     )
-    sums = {
+    printed = func.convert_from(_columns.document, "UTF8")
+    made: dict[str, ColumnElement[Any]] = {
+        "simulated": (func.strpos(printed, SIMULATED_NOTE) > 0).label("simulated"),
         "paid_minor": paid.scalar_subquery().label("paid_minor"),
         "credited_minor": credited.scalar_subquery().label("credited_minor"),
     }
     columns: list[ColumnElement[Any]] = [
-        sums[name] if name in sums else _columns[name] for name in StoredInvoice.__struct_fields__
+        made[name] if name in made else _columns[name] for name in StoredInvoice.__struct_fields__
     ]
     return select(*columns)

@@ -36,6 +36,7 @@ def standing_view(invoice: StoredInvoice) -> View:
         "outstanding": shown(invoice.standing.outstanding_minor),
         "row_count": invoice.row_count,
         "content_hash": None if invoice.number is None else invoice.content_hash,
+        "simulated": invoice.simulated,
         **{
             name: msgspec.to_builtins(getattr(invoice, name))
             for name in (

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from billing.domain.invoicing.lifecycle import Status
+from billing.domain.invoicing.simulated import SIMULATED_NOTE
 from billing.postgres.invoices import InvoiceFilter
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.administration.views import View, page_view
@@ -138,6 +139,9 @@ def list_invoices(
     if not connection.as_json:
         view["items"] = [{**each, "month": each["period"]["month"]} for each in view["items"]]
     show_page(view, COLUMNS, as_json=connection.as_json)
+    for each in () if connection.as_json else view["items"]:
+        if each["simulated"]:
+            click.echo(f"{each['number'] or each['id']} {SIMULATED_NOTE.lower()}")
 
 
 @invoice.command()
@@ -176,5 +180,7 @@ def _show(view: View, *, as_json: bool) -> None:
     if view["lines"]:
         click.echo()
         show_page({"items": view["lines"], "next_cursor": None}, LINE_COLUMNS, as_json=False)
+    if view["simulated"]:
+        click.echo(SIMULATED_NOTE)
     for blocker in view["blockers"]:
         click.echo(f"in the way of issuing it: {blocker['what']}")

@@ -94,7 +94,8 @@ class BlockerAnswer(_Answer):
 
 class InvoiceSummaryAnswer(_Answer):
     """An invoice without its lines. A draft has no number; `outstanding` is what is still to be
-    paid; `override` says why it was issued although something might still come."""
+    paid; `override` says why it was issued although something might still come; `simulated`
+    whether any of its usage is made up for a demonstration."""
 
     id: str
     number: str | None
@@ -110,6 +111,7 @@ class InvoiceSummaryAnswer(_Answer):
     outstanding: str
     row_count: int
     content_hash: str | None
+    simulated: bool
     cut_off: Instant
     drafted_at: Instant
     drafted_by: str
