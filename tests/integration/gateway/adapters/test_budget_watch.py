@@ -15,7 +15,7 @@ from invoice_world import MODEL, InvoiceWorld
 from prometheus_client import REGISTRY
 
 from billing.domain.budget_alert import BudgetAlert
-from billing.postgres.budget_alerts import list_alerts
+from billing.postgres.budget_alerts import list_alerts, take_unsent
 from gateway.adapters.alert_webhook import Webhook
 from gateway.adapters.budget_watch import BudgetWatch
 from gateway.adapters.postgres import async_engine
@@ -266,6 +266,16 @@ async def test_gateways_send_each_alert_once_between_them(budgets: Budgets) -> N
         await budgets.world.sql("UPDATE budget_alert SET next_attempt_at = now()")
         await watches[1].send()
     assert all(each.delivered_at for each in await budgets.judged())
+
+
+async def test_what_one_has_in_hand_no_other_takes(budgets: Budgets) -> None:
+    """Nor waits for it: while one takes an alert, another finds none."""
+    await budgets.spend("9")
+    await budgets.judged()
+    engine = budgets.world.engine
+    async with asyncio.timeout(10), engine.begin() as one, engine.begin() as another:
+        assert len(await take_unsent(one, limit=9, first_wait=SOON)) == 1
+        assert await take_unsent(another, limit=9, first_wait=SOON) == []
 
 
 async def test_a_receiver_that_is_away_is_asked_less_and_less(budgets: Budgets) -> None:

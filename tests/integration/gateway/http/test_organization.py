@@ -259,10 +259,32 @@ async def test_nobody_sees_another_tenant(organization: Organization) -> None:
             buckets = await all_buckets(client, "usage", **asked)
             found = [result for bucket in buckets for result in bucket.results]
             assert sum(result.num_model_requests for result in found) == wanted
-    own = await all_buckets(
-        organization.client("sk-acme"), "usage", group_by=["project_id"], project_ids=["acme"]
+    for named in ({}, {"project_ids": ["acme"]}):
+        own = await all_buckets(
+            organization.client("sk-acme"), "usage", group_by=["project_id"], **named
+        )
+        assert {each.project_id for bucket in own for each in bucket.results} == {"acme"}
+
+
+async def test_what_has_no_price_is_no_0(organization: Organization) -> None:
+    """B20, B26: an amount that nobody knows is null, with how many requests that is of; beside what
+    is known they are counted apart."""
+    at = (NOW - timedelta(hours=1)).isoformat()
+    await organization.world.use(at, tenant_id="lonely", model="newest")
+    client = organization.client("sk-lonely")
+    for groups in ([], ["line_item"]):
+        page = await client.admin.organization.usage.costs(start_time=START_S, group_by=groups)
+        (result,) = [result for bucket in page.data for result in bucket.results]
+        assert (result.amount.value, result.amount.currency) == (None, "usd")
+        assert result.model_extra["unpriced_requests"] == page.model_extra["unpriced_requests"] == 1
+        assert result.line_item == ("newest, unpriced" if groups else None)
+    await organization.world.use(
+        at, tenant_id="lonely", prompt_tokens=1_000_000, cached_prompt_tokens=0, output_tokens=0
     )
-    assert {each.project_id for bucket in own for each in bucket.results} == {"acme"}
+    await organization.world.use(at, tenant_id="lonely", model="newest", billable=False)
+    page = await client.admin.organization.usage.costs(start_time=START_S)
+    (result,) = [result for bucket in page.data for result in bucket.results]
+    assert (result.amount.value, result.model_extra["unpriced_requests"]) == (1.0, 1)
 
 
 async def records_of(organization: Organization, tenant: str) -> list[Any]:
