@@ -7,6 +7,8 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from billing.domain.invoicing.periods import Month
 from billing.domain.invoicing.simulated import SIMULATED
 from billing.domain.policy import CURRENT_POLICY, is_billable
@@ -119,29 +121,8 @@ def _record(
     started_ms = at_ms + queue_ms
     first_ms = started_ms + prefill_ms if output else None
     ended_ms = started_ms + prefill_ms + tpot_us * max(0, output - 1) // 1000
-    where = "self" if elsewhere is None else elsewhere.name
-    worker_id = WORKER_ID if elsewhere is None else elsewhere.name
-    identifier = request_id(at_ms, draw.getrandbits(_ID_BITS))
-    attempt = UsageAttempt(
-        attempt=1,
-        worker_id=worker_id,
-        provider=where,
-        started_at_ms=started_ms,
-        ended_at_ms=ended_ms,
-        outcome=outcome,
-        prompt_tokens=prompt,
-        output_tokens=output,
-        provider_request_id=None if elsewhere is None else f"{SIMULATED}-{identifier.hex}",
-        provider_cost_pico=None
-        if elsewhere is None
-        else elsewhere.price.cost_pico(
-            prompt_tokens=prompt, cached_tokens=cached, output_tokens=output
-        ),
-        usage_source=source,
-        cached_prompt_tokens=cached,
-    )
-    return UsageRecord(
-        request_id=identifier,
+    record = UsageRecord(
+        request_id=request_id(at_ms, draw.getrandbits(_ID_BITS)),
         tenant_id=key.tenant_id,
         api_key_id=key.id,
         model=model.id,
@@ -160,9 +141,35 @@ def _record(
         finish_reason="stop" if outcome is Outcome.COMPLETED else None,
         usage_source=source,
         usage_flags=(SIMULATED,),
-        provider=where,
-        worker_id=worker_id,
+        provider="self" if elsewhere is None else elsewhere.name,
+        worker_id=WORKER_ID if elsewhere is None else elsewhere.name,
         billable=is_billable(outcome, output),
         billing_policy=CURRENT_POLICY,
-        attempts=(attempt,),
+    )
+    return replace(record, attempts=(_attempt(record, elsewhere),))
+
+
+def _attempt(record: UsageRecord, hosted: Hosted | None) -> UsageAttempt:
+    """The only one: what it used is what the request did."""
+    provider_cost_pico = provider_request_id = None
+    if hosted is not None:
+        provider_request_id = f"{SIMULATED}-{record.request_id.hex}"
+        provider_cost_pico = hosted.price.cost_pico(
+            prompt_tokens=record.prompt_tokens,
+            cached_tokens=record.cached_prompt_tokens,
+            output_tokens=record.output_tokens,
+        )
+    return UsageAttempt(
+        attempt=1,
+        worker_id=record.worker_id or WORKER_ID,
+        provider=record.provider,
+        started_at_ms=record.admitted_at_ms + record.queue_ms,
+        ended_at_ms=record.ended_at_ms,
+        outcome=record.outcome,
+        prompt_tokens=record.prompt_tokens,
+        output_tokens=record.output_tokens,
+        provider_request_id=provider_request_id,
+        provider_cost_pico=provider_cost_pico,
+        usage_source=record.usage_source,
+        cached_prompt_tokens=record.cached_prompt_tokens,
     )
