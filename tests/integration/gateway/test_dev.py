@@ -249,6 +249,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
         (("--engine", "http://127.0.0.1:9", "--workers", "2"), 2, "--engine URL is one already"),
         (("--port", "0"), 2, "0 is not in the range 1<=x<=65535"),
         (("--gateways", "0"), 2, "0 is not in the range"),
+        (("--history", "--no-seed"), 2, "the tenants that --no-seed leaves out"),
     ],
 )
 def test_bad_options_are_one_line_and_status_2(
