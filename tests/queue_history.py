@@ -7,9 +7,11 @@ from copy import deepcopy
 from typing import Any
 
 from queue_examples import TTL_MS
+from queue_turns import Turns
 
 from gateway.domain.queue.bypass import Bypass
 from gateway.domain.queue.capacity import WorkerRoom
+from gateway.domain.queue.fairness import UNITS
 from gateway.domain.queue.lines import Line
 from gateway.domain.queue.order import Choice
 from gateway.domain.queue.pool import Pool
@@ -23,6 +25,7 @@ class History:
 
     def __init__(self, floor_permille: int) -> None:
         self.pool = Pool(TTL_MS, floor_permille)
+        self.turns = {band: Turns(line.counters) for band, line in self.pool.lines.items()}
         self.now_ms = START_MS
         self.heard_ms: dict[str, int] = {}
         """When the gateway of each request spoke of it last."""
@@ -113,7 +116,10 @@ class History:
         assert line.counters.waits == set(line.waiting)
         assert set(line.counters.active) == {*line.waiting, *line.running}
         assert not set(line.counters.idle) & set(line.counters.active)
-        assert all(each >= line.counters.floor for each in line.counters.idle.values())
+        least = line.counters.floor - line.counters.expected
+        assert all(each >= least for each in line.counters.idle.values())
+        expected = sum(p.ticket.cost * UNITS // p.ticket.weight for p in places)
+        assert line.counters.expected == expected
         assert set(line.counters.newcomers) <= line.counters.waits
 
     def _check_told(self, before: set[str], asked: str) -> None:
@@ -144,14 +150,13 @@ class History:
         waiting = [t for line in (interactive, batch) for ts in line.waiting.values() for t in ts]
         bypass = deepcopy(self.pool.order.bypass)
         choice = self._choose(interactive, batch, rooms, now_ms)
-        lines = {Band.INTERACTIVE: interactive, Band.BATCH: batch}
         if choice is None:
             for each in waiting:
                 takers = self._takers(each, waiting, self.pool.order.bypass)
                 assert not takers, "capacity idles"
             return None
         self._check_ceilings(choice)
-        self._check_turn(choice, waiting, lines, bypass)
+        self._check_turn(choice, waiting, bypass)
         if len({each.order_band for each in waiting}) == len(Band):
             self.contested += 1
             self.floor_grants += choice.is_floor
@@ -199,25 +204,24 @@ class History:
         self,
         choice: Choice,
         waiting: list[Ticket],
-        lines: dict[Band, Line],
         bypasses: dict[Band, Bypass],
     ) -> None:
         """Nobody whose turn comes before had room, as things were before this grant."""
         chosen, band = choice.ticket, choice.ticket.order_band
-        turn = self._turn(chosen, lines[band])
+        turn = self._turn(chosen)
         for each in waiting:
             if each.id == chosen.id or not self._takers(each, waiting, bypasses):
                 continue
             if each.order_band is band:
-                assert self._turn(each, lines[band]) > turn, f"{each.id} goes before {chosen.id}"
+                assert self._turn(each) > turn, f"{each.id} goes before {chosen.id}"
             elif each.order_band < band:
                 assert choice.is_floor, f"batch {chosen.id} goes before {each.id}"
 
-    def _turn(self, ticket: Ticket, line: Line) -> tuple[Any, ...]:
+    def _turn(self, ticket: Ticket) -> tuple[Any, ...]:
         if ticket.is_promoted(self.now_ms):
             return (0, ticket.promote_ms, ticket.id)
-        counter = line.counters.order(ticket.tenant)
-        return (1, counter, ticket.deadline_ms, ticket.id)
+        turn = self.turns[ticket.order_band].of(ticket.tenant)
+        return (1, turn, ticket.deadline_ms, ticket.id)
 
 
 def state(pool: Pool) -> tuple[Any, ...]:

@@ -42,8 +42,9 @@ _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "B
 """Of interactive, then of batch."""
 _POOL_BEHIND = ("BYPASS_ID", "BYPASS_WORKER", "BYPASS_REST", "BYPASS_RESTS")
 """Kept elsewhere. Behind the numbers, as many places apart for each band as those are."""
-_NEWS_BAND = ("LEVEL", "NEW", "TURN")
-"""Where newcomers stand, how many wait, and the place in line of the last that came."""
+_NEWS_BAND = ("LEVEL", "NEW", "TURN", "EXPECTED")
+"""Where newcomers stand, how many wait, the place in line of the last that came; what runs was
+charged."""
 _TENANT_BAND = ("COUNT", "TOKENS", "WEIGHT", "RUNNING", "COUNTER")
 """Of interactive, then of batch, behind how many of it wait, parked ones included."""
 _TICKET = (

@@ -126,3 +126,43 @@ def test_a_stream_of_newcomers_starves_nobody(others: int, cost: int) -> None:
         if not queue.lines[Band.INTERACTIVE].waiting.get("waits"):
             break
     assert max(gaps) > others, "they do go first"
+
+
+@pytest.mark.parametrize("too_much", [0, 900, 4_000])
+@pytest.mark.parametrize(("others", "slots"), [(1, 1), (2, 2)])
+def test_who_comes_again_and_again_has_no_more_than_its_share(
+    others: int, slots: int, too_much: int
+) -> None:
+    """One that asks again once its last has ended, for twice as much as others, which always wait
+    and are charged too much while theirs run: what it was served is not forgotten meanwhile."""
+    queue = pool(worker(sequences=slots))
+    sizes = {f"w{index}": 900 for index in range(others)} | {"again": 2_000}
+    served, running = dict.fromkeys(sizes, 0), list[tuple[int, str]]()
+    numbers = itertools.count()
+    now_ms = 0
+
+    def ask(tenant: str) -> None:
+        cost = sizes[tenant] + (too_much if tenant != "again" else 0)
+        name = f"{tenant} {next(numbers)}"
+        enter(queue, ticket(name, tenant, cost=cost), now_ms=now_ms)
+        started = [*granted(queue), *([name] if name in queue.places else [])]
+        for each in started:
+            start(each)
+
+    def start(name: str) -> None:
+        queue.began(name, now_ms=now_ms)
+        heapq.heappush(running, (now_ms + sizes[name.split(maxsplit=1)[0]], name))
+
+    for tenant in [*sizes, *(each for each in sizes if each != "again")] * 3:
+        ask(tenant)
+    for _ in range(400):
+        now_ms, name = heapq.heappop(running)
+        queue.renew_all([*queue.waiting, *queue.places], standing=False, now_ms=now_ms)
+        tenant = name.split(maxsplit=1)[0]
+        queue.leave(name, actual_cost=sizes[tenant], now_ms=now_ms)
+        served[tenant] += sizes[tenant]
+        for each in granted(queue):
+            start(each)
+        if tenant != "again" or not any(each.startswith("again") for each in queue.waiting):
+            ask(tenant)
+    assert served["again"] <= min(served[each] for each in sizes) + 2 * max(2_000, 900 + too_much)

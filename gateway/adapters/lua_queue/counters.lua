@@ -24,10 +24,15 @@ local function counter_of(tenant, band)
   return counter
 end
 
+-- The least that those that wait may turn out to have been served.
+local function least_owed(band)
+  return lowest(band) - news[N_EXPECTED + OF_BAND_N * band]
+end
+
 local function forget(band)
   local idle = P_IDLE + OF_BAND_P * band
   if pool[idle] > 0 then
-    local below = format('(%.0f', lowest(band))
+    local below = format('(%.0f', least_owed(band))
     pool[idle] = pool[idle] - call('ZREMRANGEBYSCORE', idle_keys[band], '-inf', below)
   end
 end
@@ -102,12 +107,13 @@ local function moved(name, tenant, band)
   local t = OF_BAND_T * band
   if tenant[T_COUNT + t] > 0 then
     call('ZADD', turns_keys[band], tenant[T_COUNTER + t], name)
-    forget(band)
   end
+  forget(band)
 end
 
 local function charge(name, band, by)
-  local tenant, t = tenant_of(name), OF_BAND_T * band
+  local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
+  news[N_EXPECTED + n] = news[N_EXPECTED + n] + by
   local is_newcomer = tenant[T_OWN + band]
   if is_newcomer then
     tenant[T_COUNTER + t] = math.max(tenant[T_OWN + band], counter_of(tenant, band))
@@ -120,11 +126,13 @@ local function charge(name, band, by)
 end
 
 -- Who was asked to give its place back has its turn again, before newcomers too.
-local function correct(name, band, by, came_back)
+local function correct(name, band, expected, actual, came_back)
   local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
+  local by = actual - expected
+  news[N_EXPECTED + n] = math.max(0, news[N_EXPECTED + n] - expected)
   if tenant[T_OWN + band] then
     tenant[T_OWN + band] = tenant[T_OWN + band] + by
-    return
+    return forget(band)
   end
   tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
   if news[N_NEW + n] > 0 and tenant[T_COUNT + t] > 0 and not came_back then
@@ -132,6 +140,8 @@ local function correct(name, band, by, came_back)
   end
   if by ~= 0 then
     moved(name, tenant, band)
+  else
+    forget(band)
   end
 end
 
@@ -140,7 +150,7 @@ local function rest(name, band)
   local tenant, t = tenant_of(name), OF_BAND_T * band
   if not is_active(tenant, t) then
     local idle = P_IDLE + OF_BAND_P * band
-    if tenant[T_COUNTER + t] >= lowest(band) then
+    if tenant[T_COUNTER + t] >= least_owed(band) then
       call('ZADD', idle_keys[band], tenant[T_COUNTER + t], name)
       pool[idle] = pool[idle] + 1
     end

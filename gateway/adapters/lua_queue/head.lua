@@ -95,12 +95,14 @@ if kept[1] and #kept[1] >= behind + 31 then
     pool[P_BYPASS_RESTS + OF_BAND_P] = sunpack('<dddd', kept[1], behind)
 end
 local news
-if kept[1] and #kept[1] >= behind + 79 then
-  news = {sunpack('<dddddd', kept[1], behind + 32)}
+if kept[1] and #kept[1] >= behind + 95 then
+  news = {sunpack('<dddddddd', kept[1], behind + 32)}
 else
-  news = {0, 0, 0, 0, 0, 0}
+  -- What runs of each band is not known: all of it, and weights are at least 1.
+  local expected = pool[P_RUNNING_COST] * UNITS
+  news = {0, 0, 0, expected, 0, 0, 0, expected}
 end
-if kept[1] and #kept[1] < behind + 79 then
+if kept[1] and #kept[1] < behind + 95 then
   -- One that knows no newcomers may have granted them: they wait on as others do.
   for band = 0, 1 do
     call('ZREMRANGEBYRANK', new_keys[band], 0, -2)
@@ -168,8 +170,8 @@ local function done(reply)
     parts[at + 1] = spack(ROOM_FORMAT, unpack(room, 2, ROOM_FIELDS))
   end
   local b = OF_BAND_P
-  parts[#parts + 1] = spack('<dddddddddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
-    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], unpack(news, 1, 6))
+  parts[#parts + 1] = spack('<dddddddddddd', pool[P_BYPASS_REST], pool[P_BYPASS_RESTS],
+    pool[P_BYPASS_REST + b], pool[P_BYPASS_RESTS + b], unpack(news, 1, 8))
   call('HSET', TICKETS, AT, table.concat(parts))
   if is_renamed or names[1] ~= pool[P_BYPASS_ID] or names[2] ~= pool[P_BYPASS_WORKER]
     or names[3] ~= pool[P_BYPASS_ID + b] or names[4] ~= pool[P_BYPASS_WORKER + b] then

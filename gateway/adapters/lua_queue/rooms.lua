@@ -74,7 +74,7 @@ local function free(place, actual_cost)
   local tenant, running = tenant_of(name), T_RUNNING + OF_BAND_T * band
   call('HDEL', TICKETS, place[K_ID])
   call('ZREM', DUE, place[K_ID])
-  correct(name, band, units(actual_cost, weight) - units(place[K_COST], weight),
+  correct(name, band, units(place[K_COST], weight), units(actual_cost, weight),
     place[K_STATE] == S_TAKEN_BACK)
   tenant[running] = tenant[running] - 1
   rest(name, band)

@@ -40,7 +40,9 @@ class Counters:
     level: int = 0
     """Where all newcomers stand: none that waits is below, but one whose place was taken back."""
     idle: dict[str, int] = field(default_factory=dict)
-    """Of tenants that were served no less than the least served that waits."""
+    """Of tenants that were served no less than the least served that waits may turn out to be."""
+    expected: int = 0
+    """What runs was charged: when it ends as much may be taken back."""
     departed: int = 0
     """Of the tenant that waited last, when it ceased to."""
 
@@ -92,6 +94,7 @@ class Counters:
             self.active[tenant] = max(self.active[tenant], self.level)
             self.newcomers.remove(tenant)
         self.active[tenant] += cost * UNITS // weight
+        self.expected += cost * UNITS // weight
         self._forget()
 
     def correct(
@@ -100,6 +103,7 @@ class Counters:
         """It was charged what was expected, and was served this. Undoes a charge to the unit. Who
         was asked to give its place back has its turn again, before newcomers too."""
         self.active[tenant] += actual * UNITS // weight - expected * UNITS // weight
+        self.expected -= expected * UNITS // weight
         if tenant in self.waits and tenant not in self.newcomers and not came_back:
             self.level = min(self.level, self.active[tenant])
         self._forget()
@@ -110,8 +114,9 @@ class Counters:
         self._forget()
 
     def _forget(self) -> None:
-        """Who would be lifted anyway need not be remembered. Who stands where those that wait do
-        was a newcomer there already."""
+        """Who would be lifted anyway need not be remembered, whatever those that wait were charged
+        too much: else it came again as one that was served nothing, each time. Who stands where
+        those that wait do was a newcomer there already."""
         if self.idle:
-            floor = self.floor
-            self.idle = {name: counter for name, counter in self.idle.items() if counter >= floor}
+            least = self.floor - self.expected
+            self.idle = {name: counter for name, counter in self.idle.items() if counter >= least}

@@ -61,12 +61,31 @@ def test_who_was_served_more_is_remembered_only_while_it_matters() -> None:
     counters.wait("b")
     counters.charge("a", 9, 1)
     counters.rest("a")
+    counters.correct("a", 9, 9, 1)
     counters.deactivate("a")
     assert counters.idle == {"a": 9_000}
     counters.charge("b", 9, 1)
+    counters.correct("b", 9, 9, 1)
     assert counters.idle == {"a": 9_000}
     counters.charge("b", 1, 1)
+    counters.correct("b", 1, 1, 1)
     assert counters.idle == {}
+
+
+def test_who_was_served_more_than_others_may_have_been_is_remembered() -> None:
+    """What others were charged too much is taken back: until then they may be the least served."""
+    counters = busy(b=0)
+    counters.wait("a")
+    counters.charge("a", 9, 1)
+    counters.rest("a")
+    counters.charge("b", 50, 1)
+    counters.correct("a", 9, 9, 1)
+    counters.deactivate("a")
+    assert counters.idle == {"a": 9_000}
+    counters.correct("b", 50, 3, 1)
+    counters.wait("a")
+    assert in_turn(counters) == ["b", "a"]
+    assert counters.expected == 0
 
 
 def test_an_estimate_is_corrected_to_the_unit() -> None:
