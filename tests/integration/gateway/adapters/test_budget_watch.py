@@ -56,7 +56,8 @@ class Budgets:
     async def judged(self) -> list[BudgetAlert]:
         """All alerts once a gateway has looked, the first first."""
         await self.watch.judge()
-        return (await self.world.read(list_alerts, limit=100))[::-1]
+        found: list[BudgetAlert] = await self.world.read(list_alerts, limit=100)
+        return found[::-1]
 
     async def thresholds(self) -> list[tuple[int, int]]:
         """Of each alert, the percent and the limit in dollars."""

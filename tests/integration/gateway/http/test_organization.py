@@ -259,9 +259,9 @@ async def test_nobody_sees_another_tenant(organization: Organization) -> None:
             buckets = await all_buckets(client, "usage", **asked)
             found = [result for bucket in buckets for result in bucket.results]
             assert sum(result.num_model_requests for result in found) == wanted
-    for named in ({}, {"project_ids": ["acme"]}):
+    for own_named in ({}, {"project_ids": ["acme"]}):
         own = await all_buckets(
-            organization.client("sk-acme"), "usage", group_by=["project_id"], **named
+            organization.client("sk-acme"), "usage", group_by=["project_id"], **own_named
         )
         assert {each.project_id for bucket in own for each in bucket.results} == {"acme"}
 
@@ -272,7 +272,10 @@ async def test_what_has_no_price_is_no_0(organization: Organization) -> None:
     at = (NOW - timedelta(hours=1)).isoformat()
     await organization.world.use(at, tenant_id="lonely", model="newest")
     client = organization.client("sk-lonely")
-    for groups in ([], ["line_item"]):
+    page: Any
+    no_groups: Any = []
+    by_item: Any = ["line_item"]
+    for groups in (no_groups, by_item):
         page = await client.admin.organization.usage.costs(start_time=START_S, group_by=groups)
         (result,) = [result for bucket in page.data for result in bucket.results]
         assert (result.amount.value, result.amount.currency) == (None, "usd")
@@ -316,7 +319,9 @@ async def test_what_has_no_meaning_here_is_null_or_refused(organization: Organiz
     OpenAI's shape."""
     client = organization.client("sk-acme")
     groups: Any = ["user_id", "service_tier", "api_source"]
-    page = await client.admin.organization.usage.completions(start_time=START_S, group_by=groups)
+    page: Any = await client.admin.organization.usage.completions(
+        start_time=START_S, group_by=groups
+    )
     results = [result for bucket in page.data for result in bucket.results]
     assert {(each.user_id, each.service_tier, each.api_source) for each in results} == {
         (None, None, "unlabeled")

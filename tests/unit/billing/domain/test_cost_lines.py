@@ -1,5 +1,7 @@
 """The parts of what usage cost."""
 
+from typing import Any
+
 import pytest
 from price_examples import a_price
 
@@ -11,7 +13,7 @@ PRICE = a_price(
 )
 
 
-def usage(**changes: object) -> Rated:
+def usage(**changes: Any) -> Rated:
     """Two requests of 1,000 prompt tokens, 600 of them cached, and 300 output, 100 of reasoning."""
     cost = 400 * 1_000_000 + 600 * 100_000 + 200 * 4_000_000 + 100 * 5_000_000
     return Rated("m", PRICE, 2, 1_000, 600, 300, 100, cost, 0)._replace(**changes)

@@ -84,8 +84,8 @@ def test_lists_are_given_in_both_ways() -> None:
     """Repeated, as tools do, and with brackets, as SDKs do; in the order of the reference."""
     for query in ("group_by=model&group_by=project_id", "group_by[]=model&group_by[]=project_id"):
         assert asked(f"start_time={MIDNIGHT_S - 60}&{query}").group_by == ("project_id", "model")
-    query = asked(f"start_time={MIDNIGHT_S - 60}&api_key_ids[]=k&api_key_ids[]=j&batch=True")
-    chosen = query.chosen(("acme",))
+    filtered = asked(f"start_time={MIDNIGHT_S - 60}&api_key_ids[]=k&api_key_ids[]=j&batch=True")
+    chosen = filtered.chosen(("acme",))
     assert (chosen.api_keys, chosen.request_class) == (("j", "k"), "batch")
     assert asked(f"start_time={MIDNIGHT_S - 60}").chosen(None).request_class is None
 
