@@ -11,6 +11,7 @@ from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from billing.domain.invoicing.simulated import SIMULATED
 from billing.postgres.usage_records import (
     GroupBy,
     InvalidCursor,
@@ -100,6 +101,9 @@ def list_usage(
         **standing_view(found, until_ms=until_ms, provisional_requests=provisional),
     }
     show_page(view, LIST_COLUMNS, as_json=connection.as_json)
+    simulated = sum(SIMULATED in record.usage_flags for record in page.records)
+    if simulated and not connection.as_json:
+        click.echo(f"simulated: {simulated} of these")
     _warn(view, as_json=connection.as_json)
 
 

@@ -169,6 +169,7 @@ async def test_the_pages_commands_run_as_they_stand(
     listed = ["usage", "list", "--until", f"{last_month.end:%Y-%m-%dT%H:%M:%SZ}", "--json"]
     records = json.loads(weir(demo, listed, tmp_path))["items"]
     assert {tuple(each["usage_flags"]) for each in records} == {("simulated",)}
+    assert "simulated: 100 of these\n" in weir(demo, listed[:-1], tmp_path)
 
 
 def test_what_is_used_now_is_on_the_next_invoice(demo: WeirDev, tmp_path: Path) -> None:
