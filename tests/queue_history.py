@@ -30,7 +30,7 @@ class History:
         self.heard_ms: dict[str, int] = {}
         """When the gateway of each request spoke of it last."""
         self.tickets: dict[str, Ticket] = {}
-        self.contested = self.floor_grants = 0
+        self.contested = self.floor_grants = self.turns_checked = 0
         self._choose = self.pool.order.choose
         self.pool.order.choose = self._watched  # type: ignore[method-assign]
 
@@ -213,6 +213,7 @@ class History:
             if each.id == chosen.id or not self._takers(each, waiting, bypasses):
                 continue
             if each.order_band is band:
+                self.turns_checked += each.tenant != chosen.tenant
                 assert self._turn(each) > turn, f"{each.id} goes before {chosen.id}"
             elif each.order_band < band:
                 assert choice.is_floor, f"batch {chosen.id} goes before {each.id}"

@@ -4,9 +4,11 @@ nothing told twice or never, no step that means more when it is repeated, nothin
 INV-10's exceptions are the ones that `queue_history` leaves out: a worker that is kept for one who
 was overtaken, and, for batch, one on which room is being made for interactive requests."""
 
+import random
 from dataclasses import replace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from queue_examples import ticket
@@ -189,3 +191,43 @@ class AnyHistory(RuleBasedStateMachine):
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_turns_where_many_wait(seed: int) -> None:
+    """Of tenants that come and go, each granted one is the one whose turn it is: of requests of one
+    size on a worker that is always full, so who has no room excuses nothing."""
+    chance = random.Random(seed)  # noqa: S311 - a schedule
+    history = History(floor_permille=100)
+    history.step("report", WorkerRoom("w1", 3, 3, 10_000, history.now_ms + 3_600_000))
+    for number in range(250):
+        name = f"{number:03}"
+        places = sorted(history.pool.places)
+        waiting = sorted(history.pool.waiting)
+        asked = [n for n in places if history.pool.places[n].state.name == "TAKEN_BACK"]
+        what = chance.random()
+        if asked and what < 0.5:
+            history.step("give_back", asked[0], heard=asked[0])
+        elif places and what < 0.05:
+            history.step("park", places[0], heard=places[0], max_queued=100)
+        elif waiting and what < 0.1:
+            gone = chance.choice(waiting)
+            history.step("leave", gone, actual_cost=None)
+        elif places and (what < 0.4 or len(waiting) > 14):
+            gone = chance.choice(places)
+            history.step("leave", gone, actual_cost=chance.choice([0, 1, 40]))
+        elif what < 0.5:
+            history.step("unpark", chance.choice("abcd"), LOTS[0])
+        else:
+            tenant = chance.choice("abcdef")
+            asks = ticket(
+                name,
+                tenant,
+                lot=LOTS[0],
+                band=chance.choice([Band.INTERACTIVE, Band.INTERACTIVE, Band.BATCH]),
+                cost=chance.choice([1, 10, 40, 200]),
+                weight=WEIGHTS.get(tenant, 1),
+                entered_ms=history.now_ms,
+            )
+            history.enter(asks, 100)
+    assert history.turns_checked > 100
