@@ -22,9 +22,11 @@ def cost_past(first: Ticket, others: list[Ticket], chance: Random) -> list[int]:
     enter(queue, first)
     enter(queue, *others[20:])
     past: list[int] = []
+    counters = queue.lines[Band.INTERACTIVE].counters
     while first.id not in queue.places:
         before = set(queue.places)
-        is_counted = queue.order.bypass[Band.INTERACTIVE].ticket_id in ("", first.id)
+        is_next = min(counters.waits, key=counters.order) == first.tenant
+        is_counted = is_next and queue.order.bypass[Band.INTERACTIVE].ticket_id in ("", first.id)
         gone = chance.choice(sorted(queue.places))
         queue.leave(gone, actual_cost=queue.places[gone].ticket.cost, now_ms=0)
         new = sorted(set(queue.places) - before - {first.id})
@@ -42,8 +44,9 @@ def cost_past(first: Ticket, others: list[Ticket], chance: Random) -> list[int]:
 def test_nobody_is_overtaken_by_more_than_its_own_cost_and_one(
     needs: list[int], tenants: list[str], chance: Random
 ) -> None:
-    """On one worker, where the turn is its tenant's from when it enters until it is granted; from
-    when nobody else in its band is being overtaken, for that is one at a time."""
+    """On one worker, from when it is its tenant's turn, which it stays until it is granted: a
+    newcomer's, behind those that came before it; and from when nobody else in its band is being
+    overtaken, for that is one at a time."""
     others = [
         ticket(f"{i:03}", tenants[i], need_tokens=need, cost=need, deadline_ms=10**6 + i)
         for i, need in enumerate(needs)
