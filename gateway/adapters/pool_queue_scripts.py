@@ -27,16 +27,23 @@ STORED_AGAIN_MS = 1_800_000
 POOLS_KEPT = 1024
 
 _FIRST = ("head", "counters", "lines", "rooms", "reap", "is_open")
-_INSIDE = {"grant_all": ("order", "grant"), "take_back": ("take_back",)}
+_INSIDE = {
+    "grant_all": ("charge", "in_turn", "order", "grant"),
+    "take_back": ("in_turn", "take_back"),
+}
 """Functions that are seldom needed: what they are made of is only made where they are called."""
+_WAITS = ("remembered", "waits")
 _MORE = {
-    "enter": ("answers", "wish"),
+    "enter": (*_WAITS, "answers", "taken_up", "wish"),
     "renew": ("answers",),
-    "take_up": ("answers",),
-    "again": ("answers",),
-    "resume": ("wish",),
+    "take_up": ("taken_up",),
+    "again": (*_WAITS, "answers"),
+    "leave": ("first_parked",),
+    "unpark": ("first_parked", *_WAITS),
+    "resume": ("remembered", "activate", "charge", "wish"),
     "observe": ("answers",),
 }
+"""What one script needs besides: each function costs every script that has it."""
 _POOL = (*("LAST", "SHIFT", "KEPT_UNTIL", "CREDIT", "SPEED_COST", "SPEED_COST_MS", "RUNNING_COST"),)
 _POOL_BAND = ("DEPARTED", "IDLE", "COUNT", "TOKENS", "NEED", "BYPASS_TOKENS", "BYPASS_KEPT")
 """Of interactive, then of batch."""

@@ -11,37 +11,39 @@ local function wait_ms(ahead)
   return floor(ahead * floor(pool[P_SPEED_COST_MS] / pool[P_SPEED_COST]) / pool[P_RUNNING_COST])
 end
 
+local function place(newcomers, others, counters, level)
+  for _, name in ipairs(newcomers) do
+    others[#others + 1], counters[#counters + 1] = name, level
+  end
+end
+
 -- Who waits in a band, those of the lowest counters: names, counters, tokens and weights.
 local function turns_of(band)
   local found = turns[band]
   if not found then
     local others, counters, level = {}, {}, news[N_LEVEL + OF_BAND_N * band]
-    local newcomers, is_new = {}, {}
+    local newcomers, is_new = {}, nil
     if news[N_NEW + OF_BAND_N * band] > 0 then
-      newcomers = call('ZRANGE', new_keys[band], 0, TENANTS_AHEAD)
+      is_new = {}
+      newcomers = call('ZRANGE', KEYS[16 + band], 0, TENANTS_AHEAD)
       newcomers[newcomers[#newcomers] == AT and #newcomers or #newcomers + 1] = fresh[band]
       for _, name in ipairs(newcomers) do
         is_new[name] = true
       end
     end
-    local function place_newcomers()
-      for _, name in ipairs(newcomers) do
-        others[#others + 1], counters[#counters + 1] = name, level
-      end
-      newcomers = {}
-    end
     local last = TENANTS_AHEAD + #newcomers
     local pairs_of = call('ZRANGE', turns_keys[band], 0, last, 'WITHSCORES')
     for at = 1, #pairs_of - 1, 2 do
       local name, counter = pairs_of[at], tonumber(pairs_of[at + 1])
-      if name ~= AT and not is_new[name] then
-        if counter >= level then
-          place_newcomers()
+      if name ~= AT and not (is_new and is_new[name]) then
+        if #newcomers > 0 and counter >= level then
+          place(newcomers, others, counters, level)
+          newcomers = {}
         end
         others[#others + 1], counters[#counters + 1] = name, counter
       end
     end
-    place_newcomers()
+    place(newcomers, others, counters, level)
     found = {others, counters}
     turns[band] = found
   end
@@ -122,28 +124,9 @@ local function renewed(ticket)
   return state == PARKED_STATE and {4} or queued(ticket)
 end
 
--- Renew and take up, as steps of their own.
+-- Renew as a step of its own.
 local function renewed_after(id)
   reap()
   dispatch()
   return renewed(load_ticket(id))
-end
-
-local function taken_up(id)
-  reap()
-  local place = load_ticket(id)
-  local holds = place and place[K_STATE] < WAITING_STATE
-  if holds then
-    call('ZADD', DUE, now + ttl_ms, id)
-    if place[K_STATE] == S_GRANTED then
-      place[K_STATE] = S_HELD
-      save_ticket(place)
-    end
-  end
-  dispatch()
-  if not holds then
-    return {6}
-  end
-  place = load_ticket(id)
-  return place[K_STATE] == S_TAKEN_BACK and {5} or {0, place[K_WORKER]}
 end

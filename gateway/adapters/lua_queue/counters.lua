@@ -24,35 +24,12 @@ local function counter_of(tenant, band)
   return counter
 end
 
--- The least that those that wait may turn out to have been served.
-local function least_owed(band)
-  return lowest(band) - news[N_EXPECTED + OF_BAND_N * band]
-end
-
+-- Whoever was served less than those that wait may turn out to have been.
 local function forget(band)
   local idle = P_IDLE + OF_BAND_P * band
   if pool[idle] > 0 then
-    local below = format('(%.0f', least_owed(band))
+    local below = format('(%.0f', lowest(band) - news[N_EXPECTED + OF_BAND_N * band])
     pool[idle] = pool[idle] - call('ZREMRANGEBYSCORE', idle_keys[band], '-inf', below)
-  end
-end
-
--- The counter of one that is not active.
-local function remembered(name, band)
-  local idle = P_IDLE + OF_BAND_P * band
-  local counter = pool[idle] > 0 and call('ZSCORE', idle_keys[band], name)
-  if not counter then
-    return 0
-  end
-  pool[idle] = pool[idle] - call('ZREM', idle_keys[band], name)
-  return tonumber(counter)
-end
-
--- It runs from now on, if it did not wait or run before; before its TENANT says so.
-local function activate(name, band)
-  local tenant, t = tenant_of(name), OF_BAND_T * band
-  if not is_active(tenant, t) then
-    tenant[T_COUNTER + t] = math.max(remembered(name, band), lowest(band))
   end
 end
 
@@ -62,27 +39,9 @@ local function no_newcomer(name, band)
   if fresh[band] == name then
     fresh[band] = nil
   else
-    gone = call('ZREM', new_keys[band], name)
+    gone = call('ZREM', KEYS[16 + band], name)
   end
   news[N_NEW + n] = news[N_NEW + n] - gone
-end
-
--- It begins to wait; before its TENANT says so. `came_back`: a place of it was taken back.
-local function begin_to_wait(name, band, came_back)
-  local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
-  local was_active = is_active(tenant, t)
-  if not (came_back and was_active) then
-    local own = was_active and tenant[T_COUNTER + t] or remembered(name, band)
-    local least = lowest(band)
-    tenant[T_COUNTER + t] = math.max(own, least)
-    if own < least then
-      tenant[T_OWN + band], fresh[band] = own, name
-      news[N_LEVEL + n] = news[N_NEW + n] > 0 and math.min(least, news[N_LEVEL + n]) or least
-      news[N_NEW + n], news[N_TURN + n] = news[N_NEW + n] + 1, news[N_TURN + n] + 1
-    end
-  end
-  call('ZADD', turns_keys[band], tenant[T_COUNTER + t], name)
-  forget(band)
 end
 
 -- Once its TENANT says that nothing of it waits.
@@ -111,20 +70,6 @@ local function moved(name, tenant, band)
   forget(band)
 end
 
-local function charge(name, band, by)
-  local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
-  news[N_EXPECTED + n] = news[N_EXPECTED + n] + by
-  local is_newcomer = tenant[T_OWN + band]
-  if is_newcomer then
-    tenant[T_COUNTER + t] = math.max(tenant[T_OWN + band], counter_of(tenant, band))
-    no_newcomer(name, band)
-  end
-  tenant[T_COUNTER + t] = tenant[T_COUNTER + t] + by
-  if by ~= 0 or is_newcomer then
-    moved(name, tenant, band)
-  end
-end
-
 -- Who was asked to give its place back has its turn again, before newcomers too.
 local function correct(name, band, expected, actual, came_back)
   local tenant, t, n = tenant_of(name), OF_BAND_T * band, OF_BAND_N * band
@@ -150,59 +95,10 @@ local function rest(name, band)
   local tenant, t = tenant_of(name), OF_BAND_T * band
   if not is_active(tenant, t) then
     local idle = P_IDLE + OF_BAND_P * band
-    if tenant[T_COUNTER + t] >= least_owed(band) then
+    if tenant[T_COUNTER + t] >= lowest(band) - news[N_EXPECTED + OF_BAND_N * band] then
       call('ZADD', idle_keys[band], tenant[T_COUNTER + t], name)
       pool[idle] = pool[idle] + 1
     end
     tenant[T_COUNTER + t] = 0
-  end
-end
-
--- Tenants that wait in a band, in turn: the next at each call, some `count` of them, AT behind all.
--- Newcomers go before whoever stands no lower than they do.
-local function in_turn(band)
-  local n, at, passed = OF_BAND_N * band, 0, 0
-  local others, newcomers = turns_keys[band], news[N_NEW + n] > 0 and {}
-  local kept = news[N_NEW + n] - (fresh[band] and 1 or 0)
-  local phase = news[N_NEW + n] > 0 and 1 or 3
-  return function(count)
-    if phase == 1 then
-      local below = format('(%.0f', news[N_LEVEL + n])
-      local found = call('ZRANGEBYSCORE', others, '-inf', below, 'LIMIT', at, count)
-      at = at + #found
-      if #found > 0 then
-        return found
-      end
-      phase, at, passed = 2, 0, at
-    end
-    if phase == 2 then
-      local last = math.min(at + count, kept) - 1
-      local found = at <= last and call('ZRANGE', new_keys[band], at, last) or {}
-      at = at + #found
-      if at >= kept then
-        phase, at = 3, passed
-        found[#found + 1] = fresh[band]
-      end
-      for _, name in ipairs(found) do
-        newcomers[name] = true
-      end
-      if #found > 0 then
-        return found
-      end
-    end
-    local all, found
-    repeat
-      all, found = call('ZRANGE', others, at, at + count - 1), {}
-      at = at + #all
-      if not newcomers then
-        return all
-      end
-      for _, name in ipairs(all) do
-        if not newcomers[name] then
-          found[#found + 1] = name
-        end
-      end
-    until #found > 0 or #all == 0
-    return found
   end
 end

@@ -41,7 +41,6 @@ local turns_keys = {[0] = KEYS[9], KEYS[10]}
 local idle_keys = {[0] = KEYS[11], KEYS[12]}
 local since_keys = {[0] = KEYS[13], KEYS[14]}
 local LOTS = KEYS[15]
-local new_keys = {[0] = KEYS[16], KEYS[17]}
 local AT, NAMES = '\255', '\254'
 local ttl_ms, floor_permille = tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -101,12 +100,10 @@ else
   -- What runs of each band is not known: all of it, and weights are at least 1.
   local expected = pool[P_RUNNING_COST] * UNITS
   news = {0, 0, 0, expected, 0, 0, 0, expected}
-end
-if kept[1] and #kept[1] < behind + 95 then
   -- One that knows no newcomers may have granted them: they wait on as others do.
-  for band = 0, 1 do
-    call('ZREMRANGEBYRANK', new_keys[band], 0, -2)
-    if call('ZADD', new_keys[band], 'inf', AT) == 1 then
+  for band = 0, kept[1] and 1 or -1 do
+    call('ZREMRANGEBYRANK', KEYS[16 + band], 0, -2)
+    if call('ZADD', KEYS[16 + band], 'inf', AT) == 1 then
       pool[P_KEPT_UNTIL] = 0
     end
   end
@@ -158,7 +155,7 @@ local function done(reply)
     call('HSET', TENANTS, unpack(changed, at, math.min(at + 127, #changed)))
   end
   for band, name in pairs(fresh) do
-    call('ZADD', new_keys[band], news[N_TURN + OF_BAND_N * band], name)
+    call('ZADD', KEYS[16 + band], news[N_TURN + OF_BAND_N * band], name)
   end
   pool[P_LAST] = now
   local is_kept = now < pool[P_KEPT_UNTIL]

@@ -39,26 +39,6 @@ local function waiting_of(name, band, first, count)
     'LIMIT', first, count)
 end
 
--- It waits; `came_back`: its place, which still runs, was taken back.
-local function add(ticket, came_back)
-  local name, band = ticket[K_TENANT], order_band(ticket)
-  local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
-  if tenant[T_COUNT + t] == 0 then
-    begin_to_wait(name, band, came_back)
-  end
-  call('ZADD', order_keys[band], 0, order_member(ticket))
-  call('ZADD', since_keys[band], ticket[K_ENTERED], ticket[K_ID])
-  if band == 1 then
-    call('ZADD', PROMOTE, ticket[K_PROMOTE], ticket[K_ID] .. '\0' .. size(ticket))
-  end
-  tenant[T_COUNT + t] = tenant[T_COUNT + t] + 1
-  tenant[T_TOKENS + t] = tenant[T_TOKENS + t] + ticket[K_COST]
-  tenant[T_WEIGHT + t] = ticket[K_WEIGHT]
-  pool[P_COUNT + p] = pool[P_COUNT + p] + 1
-  pool[P_TOKENS + p] = pool[P_TOKENS + p] + ticket[K_COST]
-  pool[P_NEED + p] = pool[P_NEED + p] + ticket[K_NEED]
-end
-
 local function take_out(ticket)
   local name, band = ticket[K_TENANT], order_band(ticket)
   local tenant, t, p = tenant_of(name), OF_BAND_T * band, OF_BAND_P * band
@@ -84,37 +64,6 @@ local function count_parked(ticket, by)
   else
     call('ZREM', PARKED, name .. own)
     call('ZREM', LOTS, name .. ticket[K_LOT] .. '\0' .. own)
-  end
-end
-
--- The earliest that is parked, of a tenant (PARKED) or of a lot (LOTS). A gateway of the release
--- before leaves in LOTS what is not parked any more.
-local function first_parked(key, name)
-  while true do
-    local member = call('ZRANGEBYLEX', key, '[' .. name .. '\0', '(' .. name .. '\1',
-      'LIMIT', 0, 1)[1]
-    local ticket = member and load_ticket(sub(member, #name + 19)) or nil
-    if not member or ticket and ticket[K_STATE] == PARKED_STATE then
-      return ticket
-    end
-    call('ZREM', key, member)
-  end
-end
-
-local function keep(ticket)
-  save_ticket(ticket)
-  call('ZADD', DUE, math.min(now + ttl_ms, ticket[K_DEADLINE]), ticket[K_ID])
-end
-
--- It waits, or is parked, from now on; not kept yet.
-local function wait(ticket, state, came_back)
-  local tenant = tenant_of(ticket[K_TENANT])
-  ticket[K_STATE] = state
-  tenant[1] = tenant[1] + 1
-  if state == PARKED_STATE then
-    count_parked(ticket, 1)
-  else
-    add(ticket, came_back)
   end
 end
 

@@ -57,18 +57,6 @@ local function count_place(place, by)
   end
 end
 
--- A ticket that does not wait becomes a place; its tenant runs one more.
-local function place_it(ticket, worker, state, lapses_ms, is_floor)
-  local tenant, running = tenant_of(ticket[K_TENANT]), T_RUNNING + OF_BAND_T * order_band(ticket)
-  ticket[K_STATE], ticket[K_WORKER], ticket[K_GRANTED] = state, worker, now
-  ticket[K_IS_FLOOR] = is_floor
-  tenant[running] = tenant[running] + 1
-  pool[P_RUNNING_COST] = pool[P_RUNNING_COST] + ticket[K_COST]
-  count_place(ticket, 1)
-  save_ticket(ticket)
-  call('ZADD', DUE, lapses_ms, ticket[K_ID])
-end
-
 local function free(place, actual_cost)
   local name, band, weight = place[K_TENANT], order_band(place), place[K_WEIGHT]
   local tenant, running = tenant_of(name), T_RUNNING + OF_BAND_T * band

@@ -75,7 +75,7 @@ class Counters:
             floor = self.floor
             own = self.active.setdefault(tenant, self.idle.pop(tenant, 0))
             if own < floor:
-                self.level = min(floor, self.level) if self.newcomers else floor
+                self.level = floor
                 self.newcomers.append(tenant)
         self.waits.add(tenant)
         self._forget()
