@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from billing.domain.invoicing.document import Document
 from billing.domain.invoicing.issuing import Blocker, Override
 from billing.domain.invoicing.lifecycle import RefusedChange, Status
+from billing.domain.invoicing.periods import month
 from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import list_credit_notes
 from billing.postgres.invoice_draft import draft_invoice
@@ -81,10 +82,13 @@ class InvoiceDesk(CreditNoteVerbs):
             before = await load_invoice(db, invoice_id)
             tenant = await existing_tenant(db, before.tenant_id)
         expected: Iterable[Blocker] = ()
+        asked_until = month(before.month, tenant.time_zone).end
         if before.status is Status.DRAFT:
-            expected = await self._expected(tenant, before.period_end)
+            expected = await self._expected(tenant, asked_until)
         async with self._changing(actor) as change:
             tenant = await existing_tenant(change.db, before.tenant_id)
+            if month(before.month, tenant.time_zone).end > asked_until:
+                raise Conflict("its tenant's time zone was changed meanwhile: issue it again")
             issued = await issue_invoice(
                 change.db,
                 invoice_id,
