@@ -25,9 +25,10 @@ class Used(NamedTuple):
 
 class Effect(NamedTuple):
     """One tenant's use in one currency: what it cost, and what all of it would cost at the prices
-    that hold at an instant, without and with the new ones. What has no price adds nothing, and is
-    counted."""
+    that hold at the instant `at_ms`, without and with the new ones. What has no price adds nothing,
+    and is counted."""
 
+    at_ms: int
     tenant_id: str
     currency: str
     requests: int
@@ -38,6 +39,24 @@ class Effect(NamedTuple):
     unpriced_after: int
 
 
+def effects_of(
+    used: Iterable[Used], before: PriceBook, after: PriceBook, instants: Iterable[int]
+) -> list[Effect]:
+    """The effect from each instant on, in order of time: of the first on everybody, of the others
+    on those to whom it makes a difference to the one before."""
+    every = list(used)
+    found: list[Effect] = []
+    latest: dict[tuple[str, str], tuple[int, int]] = {}
+    for at_ms in sorted(set(instants)):
+        for each in effect_of(every, before, after, at_ms=at_ms):
+            key = (each.tenant_id, each.currency)
+            made = (each.after_pico - each.before_pico, each.unpriced_after - each.unpriced_before)
+            if latest.get(key) != made:
+                found.append(each)
+            latest[key] = made
+    return found
+
+
 def effect_of(
     used: Iterable[Used], before: PriceBook, after: PriceBook, *, at_ms: int
 ) -> list[Effect]:
@@ -45,9 +64,10 @@ def effect_of(
     found: dict[tuple[str, str], Effect] = {}
     for each in used:
         key = (each.tenant_id, each.currency)
-        so_far = found.get(key, Effect(*key, 0, 0, 0, 0, 0, 0))
+        so_far = found.get(key, Effect(at_ms, *key, 0, 0, 0, 0, 0, 0))
         at_before, at_after = _cost(each, before, at_ms), _cost(each, after, at_ms)
         found[key] = Effect(
+            at_ms,
             *key,
             so_far.requests + each.requests,
             so_far.cost_pico + each.cost_pico,

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from billing.domain.price_book import Price, PriceBook
-from billing.domain.price_effect import Effect, effect_of
+from billing.domain.price_effect import Effect, effects_of
 from billing.postgres.price_usage import load_used
 from billing.postgres.prices import instant_of, load_members, load_prices
 from gateway.adapters.tables import DIRECTORY_LOCK
@@ -22,11 +22,13 @@ from gateway.administration.price_file import Fault, FaultyFile, FileLine
 from gateway.administration.price_writing import write_prices
 from gateway.administration.store import Change, verb
 from gateway.administration.store_errors import store_failure
-from gateway.domain.price_news import WrittenPrice
+from gateway.domain.price_news import LEAD_MS, WrittenPrice
 from gateway.errors import Conflict, Unprocessable
 
 USE_SHOWN = timedelta(days=30)
 """So much of the past is what the effect of new prices is shown on."""
+AT_ONCE_MS = 60_000
+"""A price that began less long ago begins at once: a long file takes its time."""
 
 
 class Novelty(StrEnum):
@@ -62,7 +64,8 @@ class ImportVerbs(PlanVerbs):
         self, actor: str, lines: Sequence[FileLine]
     ) -> tuple[list[ImportedPrice], list[Effect]]:
         """What `import_prices` would do, which is done and taken back; and what each tenant's use
-        of the last 30 days would cost once all of these prices hold. Raises FaultyFile."""
+        of the last 30 days would cost from each instant on at which these prices make another
+        difference. Raises FaultyFile."""
         imported, _ = await self._import(actor, lines, keep=False)
         added = [each.price for each in imported if each.novelty is not Novelty.SAME]
         try:
@@ -101,9 +104,22 @@ class ImportVerbs(PlanVerbs):
         async with self._reading() as db:
             used = await load_used(db, until - USE_SHOWN, until)
             prices, members = await load_prices(db), await load_members(db)
-        at_ms = max([self._now_ms(), *(price.effective_from_ms for price in added)])
+        changes = [each.effective_from_ms for each in (*prices, *members)]
+        instants = _instants([each.effective_from_ms for each in added], changes, self._now_ms())
         before = PriceBook(prices, members)
-        return effect_of(used, before, PriceBook([*prices, *added], members), at_ms=at_ms)
+        return effects_of(used, before, PriceBook([*prices, *added], members), instants)
+
+
+def _instants(added: Sequence[int], changes: Sequence[int], now_ms: int) -> set[int]:
+    """When the new prices begin, and when something else does after one of them has: what it takes
+    the place of, or uncovers. What begins at once or as soon as may be is told as one."""
+    soon_ms = now_ms + LEAD_MS
+    first_ms = min(added, default=soon_ms)
+    later = [at_ms for at_ms in changes if at_ms > first_ms]
+    return {
+        soon_ms if now_ms - AT_ONCE_MS <= at_ms < soon_ms else at_ms
+        for at_ms in (first_ms, *added, *(later if added else ()))
+    }
 
 
 def _placed_once(desk: PriceDesk, line: FileLine) -> Placed:

@@ -9,13 +9,14 @@ from billing.domain.price_effect import Effect
 from gateway.administration.price_import import ImportedPrice
 from gateway.administration.views import View, price_view
 from gateway.commands.output import show_one, show_page
+from gateway.domain.instants import shown as shown_instant
 
 LINE_COLUMNS = (
     *("line", "is", "model", "provider", "for", "class", "currency"),
     *("input", "cached_input", "output", "reasoning", "request", "effective_from"),
 )
 EFFECT_COLUMNS = (
-    *("tenant_id", "currency", "requests", "cost", "at_prices_before", "at_prices_after"),
+    *("at", "tenant_id", "currency", "requests", "cost", "at_prices_before", "at_prices_after"),
     *("difference", "unpriced_before", "unpriced_after"),
 )
 
@@ -38,7 +39,9 @@ def show_import(
     if effects is None:
         return
     click.echo()
-    click.echo("The last 30 days, at the prices before and after (nothing was written):")
+    click.echo(
+        "The last 30 days, at the prices of each instant before and after (nothing was written):"
+    )
     show_page({"items": effects, "next_cursor": None}, EFFECT_COLUMNS, as_json=False)
 
 
@@ -54,6 +57,7 @@ def _effect_view(effect: Effect) -> View:
         return show_amount(pico, effect.currency)
 
     return {
+        "at": shown_instant(effect.at_ms),
         "tenant_id": effect.tenant_id,
         "currency": effect.currency,
         "requests": effect.requests,

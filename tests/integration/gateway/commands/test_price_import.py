@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,41 @@ def test_a_dry_run_shows_the_effect_and_writes_nothing(
     assert weir.json("price", "list")["items"] == []
     assert weir.json("audit", "list", "--subject-kind", "price")["items"] == []
     table = weir.ok("price", "import", file, "--dry-run").splitlines()
-    assert table[-2].split()[:6] == ["acme", "USD", "1000", "0.00", "0.00", "10.046"]
+    assert table[-2].split()[1:7] == ["acme", "USD", "1000", "0.00", "0.00", "10.046"]
+
+
+def test_a_dry_run_hides_no_rise_behind_a_later_price(
+    with_tenant: Weir, tmp_path: Path, database_url: str
+) -> None:
+    """A hundredfold from tomorrow and as now in a year, by this file or by what is written: each
+    instant has its effect. The 1,000 requests cost 0.092 as now; also where the list's price comes
+    to a tenant only when its own ends."""
+    weir = with_tenant
+    weir.ok("tenant", "create", "globex", "--name", "Globex")
+    now, dear = ("--input", "1.00", "--output", "4.00"), 'input = "100"\noutput = "400"\n'
+    weir.ok("price", "set", "m", *now)
+    weir.ok("price", "set", "m", "--tenant", "acme", *now)
+    weir.ok(
+        *("price", "withdraw", "m", "--tenant", "acme"),
+        *("--effective-from", _in_days(100)),
+    )
+    asyncio.run(_use(database_url))
+    line = '[[price]]\nmodel = "m"\n'
+    rise = f'{line}{dear}effective_from = "{_in_days(1)}"\n'
+    back = f'{line}input = "1"\noutput = "4"\neffective_from = "{_in_days(365)}"\n'
+    effect = weir.json("price", "import", written(tmp_path, rise + back), "--dry-run")["effect"]
+    assert [(e["at"][:10], e["tenant_id"], e["difference"]) for e in effect] == [
+        (_in_days(1)[:10], "acme", "0.00"),
+        (_in_days(1)[:10], "globex", "9.108"),
+        (_in_days(100)[:10], "acme", "9.108"),
+        (_in_days(365)[:10], "acme", "0.00"),
+        (_in_days(365)[:10], "globex", "0.00"),
+    ]
+
+
+def _in_days(days: int) -> str:
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+    return at.isoformat().replace("+00:00", "Z")
 
 
 async def _use(database_url: str) -> None:

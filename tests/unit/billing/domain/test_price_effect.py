@@ -3,7 +3,7 @@
 from price_examples import a_price
 
 from billing.domain.price_book import PriceBook
-from billing.domain.price_effect import Effect, Used, effect_of
+from billing.domain.price_effect import Effect, Used, effect_of, effects_of
 
 USED = Used("acme", "m", "self", "batch", "USD", 10, 1_000, 400, 50, 20, 123)
 
@@ -15,6 +15,7 @@ def test_all_of_it_is_rated_at_both() -> None:
                     input_pico=2_000_000, reasoning_pico=5_000_000, request_pico=7)  # fmt: skip
     (effect,) = effect_of([USED], PriceBook([before]), PriceBook([before, after]), at_ms=5)
     assert effect == Effect(
+        5,
         "acme",
         "USD",
         requests=10,
@@ -43,3 +44,18 @@ def test_tenants_and_currencies_are_apart_and_what_has_no_price_is_counted() -> 
     ]
     assert [(e.unpriced_before, e.unpriced_after) for e in found] == [(10, 10), (10, 0), (20, 20)]
     assert found[1].before_pico == 0 < found[1].after_pico
+
+
+def test_each_instant_has_its_own_effect() -> None:
+    """Dear for a while and then as before: both are told, and an instant that changes nothing for
+    anybody is not."""
+    before = PriceBook([a_price(id=1)])
+    dear = a_price(id=2, effective_from_ms=5, input_pico=100_000_000)
+    after = PriceBook([a_price(id=1), dear, a_price(id=3, effective_from_ms=9)])
+    found = effects_of([USED, USED._replace(tenant_id="b")], before, after, [9, 5, 7])
+    assert [(e.at_ms, e.tenant_id, e.after_pico - e.before_pico) for e in found] == [
+        (5, "acme", 600 * 99_000_000),
+        (5, "b", 600 * 99_000_000),
+        (9, "acme", 0),
+        (9, "b", 0),
+    ]
