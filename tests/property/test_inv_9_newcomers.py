@@ -166,3 +166,23 @@ def test_who_comes_again_and_again_has_no_more_than_its_share(
         if tenant != "again" or not any(each.startswith("again") for each in queue.waiting):
             ask(tenant)
     assert served["again"] <= min(served[each] for each in sizes) + 2 * max(2_000, 900 + too_much)
+
+
+@pytest.mark.parametrize("name", ["A", "zz"])
+def test_who_leaves_before_a_token_again_and_again_starves_nobody(name: str) -> None:
+    """An engine says of such a one that it cost nothing."""
+    queue = pool(worker(sequences=1))
+    enter(queue, *(ticket(f"w{index:03}", "waits", cost=10) for index in range(20)))
+    enter(queue, *(ticket(f"{name}{index}", name, cost=10) for index in range(3)))
+    gaps, gap = list[int](), 0
+    for number in range(3, 100):
+        (place,) = queue.places
+        leaves = place.startswith(name)
+        queue.leave(place, actual_cost=0 if leaves else 10, now_ms=0)
+        gap += leaves
+        if leaves:
+            enter(queue, ticket(f"{name}{number}", name, cost=10))
+        else:
+            gaps.append(gap)
+            gap = 0
+    assert max(*gaps, gap) <= 11

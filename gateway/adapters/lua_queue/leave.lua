@@ -5,13 +5,14 @@ local ticket, actual = load_ticket(ARGV[4]), tonumber(ARGV[5])
 if ticket and ticket[K_STATE] >= WAITING_STATE then
   withdraw(ticket)
 elseif ticket then
+  local cost = actual >= 0 and math.max(actual, 1) or 0
   if actual >= 0 then
-    local cost, held_ms = math.max(actual, 1), math.max(1, now - ticket[K_GRANTED])
+    local held_ms = math.max(1, now - ticket[K_GRANTED])
     local before, before_ms = pool[P_SPEED_COST], pool[P_SPEED_COST_MS]
     pool[P_SPEED_COST] = before + cost - floor(before / MEMORY)
     pool[P_SPEED_COST_MS] = before_ms + cost * held_ms - floor(before_ms / MEMORY)
   end
-  free(ticket, math.max(actual, 0))
+  free(ticket, cost)
   local first = actual >= 0 and first_parked(PARKED, ticket[K_TENANT])
   if first then
     -- Its limits may have room: for the first of its lot, and for the first of its tenant. Its own

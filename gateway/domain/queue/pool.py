@@ -128,16 +128,18 @@ class Pool(PoolState):
         return place is not None
 
     def leave(self, ticket_id: str, *, actual_cost: int | None, now_ms: int) -> None:
-        """It ended, at this cost in weighted tokens, or does not want to wait any more. `None`: it
-        never ran."""
+        """It ended, at this cost in weighted tokens, 1 at least, or does not want to wait any more.
+        `None`: it never ran."""
         self._reap(now_ms)
         if ticket_id in self.waiting:
             self._withdraw(ticket_id)
         elif ticket_id in self.places:
             place = self.places[ticket_id]
+            # Else who leaves again and again before a token has each turn, for nothing.
+            cost = 0 if actual_cost is None else max(actual_cost, 1)
             if actual_cost is not None:
-                self.speed.departed(max(actual_cost, 1), now_ms - place.granted_ms)
-            self._free(place, actual_cost or 0)
+                self.speed.departed(cost, now_ms - place.granted_ms)
+            self._free(place, cost)
             if actual_cost is not None:
                 self.messages += looks_after(place.ticket, self.waiting.values())
         self._dispatch(now_ms)
