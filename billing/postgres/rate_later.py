@@ -1,7 +1,8 @@
 """Records that had no price, once one holds for the time at which they were admitted.
 
-A record that has a price is never touched. What is rated says so in its flags: its journal, which
-knows of no price, is no longer its witness for that.
+A record that has a price is never touched. One that has no currency, of a release that knew none,
+is rated in its tenant's and has it from then on. What is rated says so in its flags: its journal,
+which knows of no price, is no longer its witness for that.
 """
 
 from collections.abc import Sequence
@@ -21,12 +22,13 @@ ROWS_AT_ONCE = 1_000
 _QUARTER = timedelta(minutes=15)
 _TURN = 0x57454952_0013
 """Advisory lock: one at a time, so that no two wait for each other's rows."""
-_UNPRICED = "billable AND final AND price_id IS NULL AND currency IS NOT NULL"
-_OF = "tenant_id, model, provider, class, currency"
+_CURRENCY = "coalesce(currency, (SELECT tenant.currency FROM tenant WHERE tenant.id = tenant_id))"
+_UNPRICED = f"billable AND final AND price_id IS NULL AND {_CURRENCY} IS NOT NULL"
+_OF = f"tenant_id, model, provider, class, {_CURRENCY} AS currency"
 _GROUPS = f"""
 SELECT DISTINCT bucket, {_OF} FROM usage_rollup WHERE {_UNPRICED} AND bucket <= now()
 ORDER BY bucket, tenant_id
-"""  # noqa: S608 - names of columns, from above
+"""  # noqa: S608 - names and conditions, from above
 _GROUPS_OF_ROWS = f"""
 SELECT DISTINCT usage_bucket(admitted_at) AS bucket, {_OF} FROM usage_record
 WHERE {_UNPRICED} AND admitted_at <= now() ORDER BY bucket, tenant_id
@@ -41,22 +43,26 @@ ORDER BY admitted_at, request_id LIMIT :page
 """  # noqa: S608 - as above
 _RATE = """
 UPDATE usage_record AS record
-SET price_id = sent.price_id, cost_pico = sent.cost_pico, list_cost_pico = sent.cost_pico,
+SET price_id = sent.price_id, currency = sent.currency,
+    cost_pico = sent.cost_pico, list_cost_pico = sent.cost_pico,
     usage_flags = array_append(record.usage_flags, :flag)
 FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS timestamptz[]), CAST(:prices AS bigint[]),
-    CAST(:costs AS bigint[])) AS sent (request_id, admitted_at, price_id, cost_pico)
+    CAST(:costs AS bigint[]), CAST(:currencies AS text[]))
+    AS sent (request_id, admitted_at, price_id, cost_pico, currency)
 WHERE record.request_id = sent.request_id AND record.admitted_at = sent.admitted_at
     AND record.billable AND record.final AND record.price_id IS NULL
 """
 _LEFT = f"""
 SELECT {_OF}, count(*) AS requests, min(admitted_at) AS first_at, max(admitted_at) AS last_at
-FROM usage_record WHERE billable AND price_id IS NULL GROUP BY {_OF} ORDER BY {_OF}
+FROM usage_record WHERE billable AND price_id IS NULL
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
 """  # noqa: S608 - as above
 
 
 @dataclass(frozen=True)
 class Unpriced:
-    """Records that somebody is to pay for and that have no price; what is provisional, too."""
+    """Records that somebody is to pay for and that have no price; what is provisional, too. Without
+    a currency where neither they nor their tenant have one."""
 
     tenant_id: str
     model: str
@@ -166,9 +172,11 @@ async def _rate_page(
             request_class=row._mapping["class"],  # noqa: SLF001 - SQLAlchemy's public name
         )
         if cost.price_id is not None:
-            found.append((row.request_id, row.admitted_at, cost.price_id, cost.cost_pico))
+            found.append(
+                (row.request_id, row.admitted_at, cost.price_id, cost.cost_pico, row.currency)
+            )
     if not found:
         return 0
-    ids, times, prices, costs = (list(column) for column in zip(*found, strict=True))
-    sent = {"ids": ids, "times": times, "prices": prices, "costs": costs, "flag": RATED_LATER}
-    return (await db.execute(text(_RATE), sent)).rowcount
+    names = ("ids", "times", "prices", "costs", "currencies")
+    sent: dict[str, object] = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
+    return (await db.execute(text(_RATE), sent | {"flag": RATED_LATER})).rowcount

@@ -22,6 +22,7 @@ _COMPARED = tuple(column for column in RECORD_COLUMNS if column.name != "request
 _NAMES = [column.name for column in _COMPARED]
 _FLAGS = _NAMES.index("usage_flags")
 _PRICE = _NAMES.index("price_id")
+_CURRENCY = _NAMES.index("currency")
 _MONEY = tuple(_NAMES.index(name) for name in ("price_id", "cost_pico", "list_cost_pico"))
 _KEY = ("request_id", "admitted_at", "choice", "attempt")
 _OF_ATTEMPT = tuple(column for column in ATTEMPT_COLUMNS if column.name not in _KEY)
@@ -118,7 +119,7 @@ def _altered_tries(
 
 def _as_shipped(stored: Sequence[str | None], told: Sequence[str | None]) -> Sequence[str | None]:
     """The row as it was before it was rated later: its journal knows of no price, and says nothing
-    of the one that it has."""
+    of the one that it has, nor of a currency that came with it."""
     flags = (stored[_FLAGS] or "").split()
     if RATED_LATER not in flags or told[_PRICE] is not None:
         return stored
@@ -126,6 +127,8 @@ def _as_shipped(stored: Sequence[str | None], told: Sequence[str | None]) -> Seq
     before[_FLAGS] = " ".join(flag for flag in flags if flag != RATED_LATER)
     for at in _MONEY:
         before[at] = told[at]
+    if told[_CURRENCY] is None:
+        before[_CURRENCY] = None
     return before
 
 

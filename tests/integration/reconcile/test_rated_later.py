@@ -30,7 +30,7 @@ def now_ms() -> int:
 
 def unpriced(ago_ms: int, **changes: Any) -> UsageRecord:
     """A request of that long ago that nobody had a price for."""
-    admission = an_admission(at_ms=now_ms() - ago_ms, tenant_id="acme")
+    admission = an_admission(at_ms=now_ms() - ago_ms, tenant_id="initech")
     return a_record(admission, **{"currency": "USD", **changes})
 
 
@@ -48,7 +48,7 @@ async def administration(books: Any) -> Administration:
     await made.register_model(
         "cli:test", Model(id=MODEL, context_tokens=2048, max_output_tokens=512)
     )
-    await made.create_tenant("cli:test", "acme", name="Acme")
+    await made.create_tenant("cli:test", "initech", name="Initech")
     return made
 
 
@@ -88,7 +88,7 @@ async def test_what_was_unpriced_gets_the_price_of_its_time(
         unpriced(HOUR_MS, final=False),
         unpriced(HOUR_MS, price_id=99, cost_pico=5, list_cost_pico=5),
         unpriced(HOUR_MS, currency="EUR"),
-        unpriced(HOUR_MS, currency=None),
+        unpriced(HOUR_MS, currency=None, tenant_id="nobody"),
         unpriced(HOUR_MS, model="other"),
         unpriced(HOUR_MS, provider="hosted:x"),
     ]
@@ -113,6 +113,34 @@ async def test_what_was_unpriced_gets_the_price_of_its_time(
     assert rolled == raw
 
 
+@pytest.mark.parametrize("rate", [rate_all, rate_rolled_up])
+async def test_what_has_no_currency_is_rated_in_its_tenants(
+    books: Any, administration: Administration, rate: Any
+) -> None:
+    """Of a release that knew none: it holds up no invoice for ever. Who waits for a price is told
+    in which currency; its journal, which has none, is no witness against it."""
+    rows = await store(books, unpriced(3 * HOUR_MS, currency=None), unpriced(HOUR_MS))
+    await books.roll_up()
+    await set_price(administration, 2 * HOUR_MS)
+    assert await rate(books.engine) == 1
+    waiting = (await administration.rate_unpriced("cli:test")).unpriced
+    (left,) = [each for each in waiting if each.tenant_id == "initech"]
+    assert (left.tenant_id, left.currency, left.requests) == ("initech", "USD", 1)
+    price_id = await set_price(administration, 4 * HOUR_MS)
+    assert await rate(books.engine) == 1
+    (row,) = await books.query(
+        f"SELECT currency, price_id, cost_pico, usage_flags FROM usage_record"
+        f" WHERE request_id = '{rows[0].record.request_id}'"
+    )
+    assert tuple(row) == ("USD", price_id, COST, ["rated_later"])
+    await books.roll_up()
+    rolled = await books.query(
+        "SELECT DISTINCT currency, unpriced_requests FROM usage_rollup WHERE tenant_id = 'initech'"
+    )
+    assert [tuple(each) for each in rolled] == [("USD", 0)]
+    assert await replay(books.engine, rows) == []
+
+
 async def test_each_is_rated_as_its_gateway_would_have(
     books: Any, administration: Administration
 ) -> None:
@@ -127,7 +155,7 @@ async def test_each_is_rated_as_its_gateway_would_have(
     own = await set_price(
         administration,
         2 * HOUR_MS + 1_000,
-        tenant_id="acme",
+        tenant_id="initech",
         request_class="batch",
         reasoning_pico=1,
         request_pico=7,
@@ -177,7 +205,7 @@ async def test_pages_and_many_at_once(
     monkeypatch.setattr("billing.postgres.rate_later.ROWS_AT_ONCE", 2)
     same = now_ms() - HOUR_MS
     records = [
-        a_record(an_admission(at_ms=same + at // 3), currency="USD", tenant_id="acme")
+        a_record(an_admission(at_ms=same + at // 3), currency="USD", tenant_id="initech")
         for at in range(9)
     ]
     await store(books, *records)
@@ -221,9 +249,9 @@ async def test_the_command_says_what_is_left(books: Any, administration: Adminis
     said = await asyncio.to_thread(rate)
     (left,) = [each for each in said["unpriced"] if each["currency"] is not None]
     assert said["rated"] == 1
-    assert (left["tenant_id"], left["model"], left["requests"]) == ("acme", "other", 1)
+    assert (left["tenant_id"], left["model"], left["requests"]) == ("initech", "other", 1)
     entry = (await administration.list_audit(1)).items[0]
     assert (entry.action, entry.after) == ("price.rate", {"requests": 1})
     table = await asyncio.to_thread(lambda: books.weir.ok("price", "rate"))
     assert table.splitlines()[0] == "rated: 0"
-    assert ["acme", "other"] in [line.split()[:2] for line in table.splitlines()[1:]]
+    assert ["initech", "other"] in [line.split()[:2] for line in table.splitlines()[1:]]
