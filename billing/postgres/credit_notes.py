@@ -78,7 +78,10 @@ async def issue_credit_note(
     cited = None if wanted is None else tuple(sorted(wanted, key=lambda line: line.position))
     if reference is not None and reference in earlier:
         before, its_note = earlier[reference]
-        if cited is not None and cited != its_note.lines:
+        if cited is None:
+            sooner = [note for stored, note in earlier.values() if stored.id < before.id]
+            cited = left_to_credit(document.lines, sooner)
+        if (cited, reason) != (its_note.lines, its_note.reason):
             raise ReferenceTaken(f"another credit note of it has the reference {reference}")
         return Credited(known, before, False)
     notes = [note for _, note in earlier.values()]

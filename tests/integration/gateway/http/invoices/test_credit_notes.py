@@ -91,7 +91,16 @@ async def test_the_same_reference_is_the_same_credit_note(finance: FinanceApi, i
     assert (await finance.ok("POST", "/credit-notes", body))["id"] == first["id"]
     other = body_of(issued, (1, "0.50"), reference="ticket-7")
     await finance.refused("POST", "/credit-notes", other, status=409)
+    await finance.refused("POST", "/credit-notes", body | {"reason": "Another"}, status=409)
+    # A part is not all that is left, which the caller would take for credited.
+    await finance.refused(
+        "POST", "/credit-notes", body_of(issued, reference="ticket-7"), status=409
+    )
     assert len((await finance.ok("GET", "/credit-notes?tenant_id=acme"))["items"]) == 1
+    rest = body_of(issued, reference="ticket-8")
+    all_left = await finance.ok("POST", "/credit-notes", rest)
+    assert (await finance.ok("POST", "/credit-notes", rest))["id"] == all_left["id"]
+    assert (await finance.ok("POST", "/credit-notes", body))["id"] == first["id"]
 
 
 async def test_its_documents_say_one_total(finance: FinanceApi, issued: Any) -> None:
