@@ -9,12 +9,14 @@ from aiohttp import web
 
 class AlertReceiver:
     """Keeps what came, headers and body, and answers with `statuses` one after another, then 204.
-    A status of 0 drops the connection after the request was read."""
+    A status of 0 drops the connection after the request was read. What comes while there is a
+    `hold` is answered when that is set."""
 
     def __init__(self, *statuses: int) -> None:
         self.statuses = list(statuses)
         self.taken: list[tuple[dict[str, str], bytes]] = []
         self.came = asyncio.Event()
+        self.hold: asyncio.Event | None = None
         self.url = ""
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -23,6 +25,8 @@ class AlertReceiver:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.taken.append((headers, await request.read()))
         self.came.set()
+        if self.hold is not None:
+            await self.hold.wait()
         status = self.statuses.pop(0) if self.statuses else 204
         if status == 0:
             assert request.transport is not None

@@ -71,30 +71,39 @@ async def list_alerts(
     return [_alert(row) for row in await db.execute(query)]
 
 
-async def take_unsent(
-    db: AsyncConnection, *, limit: int, first_wait: timedelta
-) -> list[BudgetAlert]:
-    """Some whose time has come, the oldest first, for whoever asks alone: until it is said that one
-    was sent it comes again, after twice as long each time, an hour at most. Whoever dies with it
-    leaves it to the next."""
+async def take_unsent(db: AsyncConnection, *, lease: timedelta) -> BudgetAlert | None:
+    """One whose time has come, the longest due first, for whoever asks alone and so long: then, if
+    nobody has said what became of it, it comes again. So whoever dies with it leaves it to the
+    next."""
     due = (
         select(budget_alert.c.id)
         .where(*_SENDABLE, budget_alert.c.next_attempt_at <= func.now())
-        .order_by(budget_alert.c.id)
-        .limit(limit)
+        .order_by(budget_alert.c.next_attempt_at, budget_alert.c.id)
+        .limit(1)
         .with_for_update(skip_locked=True)
         .cte("due")
-    )
-    wait = func.least(
-        first_wait * func.power(2, func.least(budget_alert.c.attempts, 20)), _LONGEST_WAIT
     )
     taken = await db.execute(
         update(budget_alert)
         .where(budget_alert.c.id.in_(select(due.c.id)))
-        .values(attempts=budget_alert.c.attempts + 1, next_attempt_at=func.now() + wait)
+        .values(attempts=budget_alert.c.attempts + 1, next_attempt_at=func.now() + lease)
         .returning(*_COLUMNS)
     )
-    return sorted((_alert(row) for row in taken), key=lambda alert: alert.id)
+    row = taken.one_or_none()
+    return None if row is None else _alert(row)
+
+
+async def note_refused(db: AsyncConnection, alert_id: int, *, first_wait: timedelta) -> None:
+    """The webhook did not take it: it comes again, after twice as long each time, an hour at
+    most."""
+    wait = func.least(
+        first_wait * func.power(2, func.least(budget_alert.c.attempts - 1, 20)), _LONGEST_WAIT
+    )
+    await db.execute(
+        update(budget_alert)
+        .where(budget_alert.c.id == alert_id, budget_alert.c.delivered_at.is_(None))
+        .values(next_attempt_at=func.now() + wait)
+    )
 
 
 async def note_sent(db: AsyncConnection, alert_id: int) -> None:

@@ -17,9 +17,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.budget_alert import Budget, BudgetAlert, Spent, crossed
 from billing.domain.invoicing.periods import Month, month_of_instant
-from billing.postgres.budget_alerts import keep_alerts, note_sent, take_turn, take_unsent
+from billing.postgres.budget_alerts import (
+    keep_alerts,
+    note_refused,
+    note_sent,
+    take_turn,
+    take_unsent,
+)
 from billing.postgres.usage_buckets import Chosen, sum_spent
-from gateway.adapters.alert_webhook import NotTaken, Webhook
+from gateway.adapters.alert_webhook import TIMEOUT_S, NotTaken, Webhook
 from gateway.adapters.tables import api_key, tenant
 from gateway.domain.budgets import budgets_of, whose
 from gateway.domain.tenant import Limits
@@ -30,6 +36,8 @@ SEND_PERIOD_S = 5.0
 SEND_AT_ONCE = 20
 FIRST_WAIT = timedelta(seconds=10)
 """An alert that was not taken is sent again after so long, then after twice as long each time."""
+LEASE = timedelta(seconds=3 * TIMEOUT_S)
+"""An alert is one gateway's for so long, far longer than an attempt can take."""
 LATE = timedelta(minutes=5)
 """So long after its end a month is still looked at: its last records come within that."""
 STATEMENT_TIMEOUT_MS = 30_000
@@ -96,18 +104,23 @@ class BudgetWatch:
             _tell(alert)
 
     async def send(self) -> None:
-        """Hand what is due to the webhook, each at least once. Raises one of AWAY."""
+        """Hand what is due to the webhook, each at least once; one after another, so that none
+        waits in hand behind a slow receiver. Raises one of AWAY."""
         webhook = self._webhook
         if webhook is None:
             return
-        async with self._engine.begin() as db:
-            due = await take_unsent(db, limit=SEND_AT_ONCE, first_wait=self._first_wait)
-        for alert in due:
+        for _ in range(SEND_AT_ONCE):
+            async with self._engine.begin() as db:
+                alert = await take_unsent(db, lease=LEASE)
+            if alert is None:
+                return
             try:
                 await webhook.send(alert)
             except NotTaken as error:
                 metrics.DELIVERIES.labels(result="failed").inc()
                 logger.warning("budget alert %d: the webhook did not take it (%s)", alert.id, error)
+                async with self._engine.begin() as db:
+                    await note_refused(db, alert.id, first_wait=self._first_wait)
                 continue
             metrics.DELIVERIES.labels(result="taken").inc()
             async with self._engine.begin() as db:

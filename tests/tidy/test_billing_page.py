@@ -9,7 +9,7 @@ from prometheus_client import Counter
 from billing.domain.budget_alert import THRESHOLDS_PERCENT
 from billing.postgres.budget_alerts import SENT_FOR
 from gateway.adapters.alert_webhook import TIMEOUT_S
-from gateway.adapters.budget_watch import FIRST_WAIT, LATE
+from gateway.adapters.budget_watch import FIRST_WAIT, LATE, LEASE
 from gateway.http.organization_query import COMPLETIONS, COSTS
 from gateway.settings import Settings
 from gateway.telemetry import budgets
@@ -46,6 +46,7 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"For {LATE.seconds // 60} minutes after its end" in BILLING
     assert f"within {TIMEOUT_S:.0f} s" in BILLING
     assert f"after {FIRST_WAIT.seconds} s, {2 * FIRST_WAIT.seconds} s" in BILLING
+    assert f"in hand, for {LEASE.seconds} s" in BILLING
     assert f"for {SENT_FOR.days * 24} hours" in BILLING
 
 

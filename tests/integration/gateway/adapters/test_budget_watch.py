@@ -275,8 +275,34 @@ async def test_what_one_has_in_hand_no_other_takes(budgets: Budgets) -> None:
     await budgets.judged()
     engine = budgets.world.engine
     async with asyncio.timeout(10), engine.begin() as one, engine.begin() as another:
-        assert len(await take_unsent(one, limit=9, first_wait=SOON)) == 1
-        assert await take_unsent(another, limit=9, first_wait=SOON) == []
+        assert await take_unsent(one, lease=SOON) is not None
+        assert await take_unsent(another, lease=SOON) is None
+
+
+async def test_a_slow_receiver_gets_each_alert_once(budgets: Budgets) -> None:
+    """It answers one gateway after 9 of its 10 s: another sends meanwhile what the first does not
+    have in hand, and neither sends what the other sent."""
+    await budgets.limit("10.00", models={MODEL: {"monthly_budget": "5.00"}})
+    await budgets.spend("12")
+    assert len(await budgets.judged()) == 4
+    async with alert_receiver() as receiver:
+        receiver.hold = asyncio.Event()
+        webhook = Webhook(receiver.url, "", now_s=lambda: 0)
+        slow = asyncio.create_task(budgets.another(webhook).send())
+        async with asyncio.timeout(20):
+            await receiver.came.wait()
+            first, receiver.hold = receiver.hold, None
+            # As if 9 s went by: the receiver may take 10.
+            await budgets.world.sql(
+                "UPDATE budget_alert SET next_attempt_at = next_attempt_at - interval '9 seconds'"
+            )
+            await budgets.another(webhook).send()
+            assert len(receiver.taken) == 4
+            first.set()
+            await slow
+            await budgets.another(webhook).send()
+    sent = [headers["webhook-id"] for headers, _ in receiver.taken]
+    assert sorted(sent) == [f"budget_alert_{each.id}" for each in await budgets.judged()]
 
 
 async def test_a_receiver_that_is_away_is_asked_less_and_less(budgets: Budgets) -> None:
