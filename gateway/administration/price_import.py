@@ -104,7 +104,10 @@ class ImportVerbs(PlanVerbs):
         async with self._reading() as db:
             used = await load_used(db, until - USE_SHOWN, until)
             prices, members = await load_prices(db), await load_members(db)
-        changes = [each.effective_from_ms for each in (*prices, *members)]
+        changes = [
+            *(each.effective_from_ms for each in prices),
+            *(each.effective_from_ms for each in members),
+        ]
         instants = _instants([each.effective_from_ms for each in added], changes, self._now_ms())
         before = PriceBook(prices, members)
         return effects_of(used, before, PriceBook([*prices, *added], members), instants)
