@@ -65,6 +65,7 @@ def placed(
     *,
     period: Month,
     invoiced: Container[str] = (),
+    printed: Iterable[Month] = (),
     tenant_id: str = "t",
     currency: str = "USD",
 ) -> list[tuple[Used, Place]]:
@@ -80,7 +81,12 @@ def placed(
             invoice=row.invoice,
         )
         place = place_of(
-            judged, tenant_id=tenant_id, currency=currency, period=period, invoiced=invoiced
+            judged,
+            tenant_id=tenant_id,
+            currency=currency,
+            period=period,
+            invoiced=invoiced,
+            printed=printed,
         )
         if place is not None:
             found.append((row, place))

@@ -25,6 +25,7 @@ from billing.postgres.invoices import (
     store_time,
 )
 from billing.postgres.sellers import load_seller
+from billing.postgres.unbilled import find_unbilled
 
 _columns = invoice.c
 
@@ -65,7 +66,9 @@ async def draft_invoice(
     else:
         change = update(invoice).where(_columns.id == invoice_id)
         await connection.execute(change.values(**values))
-    return Drafted(await load_invoice(connection, invoice_id), found.blockers, known is None)
+    drafted = await load_invoice(connection, invoice_id)
+    in_the_way = (*found.blockers, *await find_unbilled(connection, scope))
+    return Drafted(drafted, in_the_way, known is None)
 
 
 def document_of(

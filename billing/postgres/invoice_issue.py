@@ -36,6 +36,7 @@ from billing.postgres.invoice_rows import Found, Scope, sum_rows, take_rows
 from billing.postgres.invoice_tables import invoice, invoice_line
 from billing.postgres.invoices import StoredInvoice, load_invoice, lock_tenant, store_time
 from billing.postgres.sellers import load_seller
+from billing.postgres.unbilled import find_unbilled
 
 _columns = invoice.c
 
@@ -73,13 +74,14 @@ async def issue_invoice(
         raise ValueError("an invoice is issued to the tenant and in the currency that it is for")
     now = await store_time(connection)
     period = month(draft.month, billed.time_zone)
+    scope = Scope(tenant_id, billed.currency, period)
     seller = await load_seller(connection)
     blockers = [
         *_before(period.end, now, seller),
         *expected,
         *await find_dead_letters(connection, period.end),
+        *await find_unbilled(connection, scope),
     ]
-    scope = Scope(tenant_id, billed.currency, period)
     if seller is None or left(blockers, override):
         in_rows = (await sum_rows(connection, scope)).blockers
         raise IssueRefused([*blockers, *in_rows])

@@ -122,9 +122,9 @@ FROM invoice_quarter WHERE invoice_id = :invoice GROUP BY 1, 2, 3, 4, 5, 6
 _LATE = text(
     """
 WITH months AS (
-    SELECT name, begins, ends FROM unnest(
+    SELECT name, begins, ends, rank FROM unnest(
         CAST(:names AS text[]), CAST(:starts AS timestamptz[]), CAST(:ends AS timestamptz[])
-    ) AS m (name, begins, ends)
+    ) WITH ORDINALITY AS m (name, begins, ends, rank)
 ), taken AS (
     SELECT bucket, sum(requests) AS requests
     FROM invoice_quarter JOIN invoice ON invoice.id = invoice_quarter.invoice_id
@@ -141,12 +141,14 @@ WITH months AS (
     UNION SELECT bucket FROM usage_rollup_dirty
     WHERE tenant_id = :tenant AND bucket >= :first AND bucket < :start
 )
-SELECT bucket, name FROM looked_at JOIN months ON bucket >= begins AND bucket < ends ORDER BY bucket
+SELECT bucket, name FROM looked_at CROSS JOIN LATERAL (
+    SELECT name FROM months WHERE bucket >= begins AND bucket < ends ORDER BY rank LIMIT 1
+) AS of_it ORDER BY bucket
 """
 )
 _INVOICED = text(
-    "SELECT DISTINCT month FROM invoice WHERE tenant_id = :tenant AND currency = :currency"
-    " AND status IN ('issued', 'paid')"
+    "SELECT month, time_zone, period_start, period_end FROM invoice WHERE tenant_id = :tenant"
+    " AND currency = :currency AND status IN ('issued', 'paid') ORDER BY period_start, month"
 )
 _HAS_TAKEN = text(
     "SELECT EXISTS (SELECT FROM invoice JOIN invoice_quarter"
@@ -156,11 +158,21 @@ _HAS_TAKEN = text(
 )
 
 
-async def find_late(connection: AsyncConnection, scope: Scope) -> list[Late]:
-    """Quarters before the period, of months that were invoiced, which may have late records."""
-    rows = await connection.execute(_INVOICED, _of(scope))
+async def load_invoiced_months(connection: AsyncConnection, scope: Scope) -> list[Month]:
+    """Those with an invoice of the scope's tenant and currency that is issued: as the time zone of
+    now has them, then as they were printed where that is another range."""
     zone = scope.period.time_zone
-    months = [month(name, zone) for (name,) in rows]
+    rows = (await connection.execute(_INVOICED, _of(scope))).all()
+    of_now = [month(row.month, zone) for row in rows]
+    printed = [Month(row.month, row.time_zone, row.period_start, row.period_end) for row in rows]
+    known = {(each.start, each.end) for each in of_now}
+    return [*of_now, *(each for each in printed if (each.start, each.end) not in known)]
+
+
+async def find_late(connection: AsyncConnection, scope: Scope) -> list[Late]:
+    """Quarters before the period, of months that were invoiced, which may have late records: of
+    the time zone's of now first, else of those that invoices were printed with."""
+    months = await load_invoiced_months(connection, scope)
     earlier = [each for each in months if each.start < scope.period.start]
     if not earlier:
         return []

@@ -10,6 +10,8 @@ from billing.domain.reconciliation.invoices import Invoiced, Line, StrayRow, Uns
 from billing.postgres.invoice_rows import first_id
 
 SHOWN = 1_000
+UNBILLED_AFTER_DAYS = 62
+"""Then a record's month is over for at least another."""
 _LIVE = "status IN ('issued', 'paid')"
 _GROUP = "invoice_id, bucket, model, provider, class, price_id"
 _COUNTS = {
@@ -141,14 +143,21 @@ WITH taken AS (
 ), rolled AS (
     SELECT tenant_id, currency, bucket, sum(requests) AS requests FROM usage_rollup
     WHERE bucket >= :since AND bucket < :until AND billable AND final GROUP BY 1, 2, 3
+), missing AS (
+    SELECT bucket, rolled.requests - coalesce(taken.requests, 0) AS requests,
+        EXISTS (SELECT FROM invoice WHERE {_LIVE} AND invoice.tenant_id = rolled.tenant_id
+            AND invoice.currency = rolled.currency AND bucket >= period_start
+            AND bucket < period_end) AS is_late,
+        bucket < now() - interval '{UNBILLED_AFTER_DAYS} days' AS is_old
+    FROM rolled LEFT JOIN taken USING (tenant_id, currency, bucket)
+    WHERE rolled.requests > coalesce(taken.requests, 0)
 )
 SELECT (SELECT count(*) FROM ({_LOOKED_AT}) AS looked_at),
     (SELECT coalesce(sum(requests), 0) FROM taken),
-    (SELECT coalesce(sum(greatest(rolled.requests - coalesce(taken.requests, 0), 0)), 0)
-        FROM rolled LEFT JOIN taken USING (tenant_id, currency, bucket)
-        WHERE EXISTS (SELECT FROM invoice WHERE {_LIVE} AND invoice.tenant_id = rolled.tenant_id
-            AND invoice.currency = rolled.currency AND bucket >= period_start
-            AND bucket < period_end))
+    coalesce(sum(requests) FILTER (WHERE is_late), 0),
+    coalesce(sum(requests) FILTER (WHERE NOT is_late AND NOT is_old), 0),
+    coalesce(sum(requests) FILTER (WHERE NOT is_late AND is_old), 0)
+FROM missing
 """  # noqa: S608 - as above
 )
 
@@ -163,7 +172,7 @@ async def load_invoiced(
     period = {"since": since, "until": until}
     ids = {"first": first_id(since), "last": first_id(until)}
     (counted,) = await connection.execute(_TERMS, period)
-    invoices, requests, late = map(int, counted)
+    invoices, requests, late, to_bill, unbilled = map(int, counted)
     quarters = (await connection.execute(_QUARTERS, period | ids)).mappings()
     strays = await connection.execute(_STRAYS, ids)
     lines = await connection.execute(_LINES, period)
@@ -172,6 +181,8 @@ async def load_invoiced(
         invoices,
         requests,
         late,
+        to_bill,
+        unbilled,
         lines=(
             *(_line(*row) for row in lines),
             *(line for row in quarters for line in _differing(row)),

@@ -15,6 +15,7 @@ from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import list_credit_notes
 from billing.postgres.invoice_draft import draft_invoice
 from billing.postgres.invoice_issue import issue_invoice
+from billing.postgres.invoice_rows import Scope
 from billing.postgres.invoice_settle import note_payment, void_invoice
 from billing.postgres.invoices import (
     InvoiceFilter,
@@ -24,6 +25,7 @@ from billing.postgres.invoices import (
     load_document,
     load_invoice,
 )
+from billing.postgres.unbilled import load_unbilled
 from gateway.administration.billed import billed_as
 from gateway.administration.checks import check_currency, check_tenant_id
 from gateway.administration.credit_note_verbs import CreditNoteVerbs
@@ -172,6 +174,7 @@ CREDIT_NOTES_SHOWN = 1000
 async def _shown(
     db: AsyncConnection, invoice: StoredInvoice, blockers: Iterable[Blocker] = ()
 ) -> View:
+    scope = Scope(invoice.tenant_id, invoice.currency, invoice.period)
     notes = await list_credit_notes(db, invoice_id=invoice.id, limit=CREDIT_NOTES_SHOWN)
     return invoice_view(
         invoice,
@@ -179,6 +182,7 @@ async def _shown(
         blockers=blockers,
         payments=await list_payments(db, invoice.id),
         credit_notes=notes,
+        unbilled=await load_unbilled(db, scope),
     )
 
 

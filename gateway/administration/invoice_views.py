@@ -12,6 +12,7 @@ from billing.domain.invoicing.party import Seller
 from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import StoredCreditNote
 from billing.postgres.invoices import StoredInvoice, StoredPayment
+from billing.postgres.unbilled import Unbilled
 from gateway.administration.views import View
 
 
@@ -54,9 +55,11 @@ def invoice_view(
     blockers: Iterable[Blocker] = (),
     payments: Iterable[StoredPayment] = (),
     credit_notes: Iterable[StoredCreditNote] = (),
+    unbilled: Iterable[Unbilled] = (),
 ) -> View:
     """An invoice with its lines, and what was paid and credited of it. `blockers` are what in its
-    records would keep a draft from being issued."""
+    records would keep a draft from being issued, `unbilled` what of its tenant, in this month and
+    before, neither it nor another invoice has."""
     return {
         **standing_view(invoice),
         "customer": party_view(document.customer),
@@ -65,6 +68,10 @@ def invoice_view(
         "payments": [payment_view(each, invoice.currency) for each in payments],
         "credit_notes": [credit_note_summary(each) for each in credit_notes],
         "blockers": [blocker_view(each) for each in blockers],
+        "unbilled": [
+            {"month": each.month, "currency": each.currency, "requests": each.requests}
+            for each in unbilled
+        ],
     }
 
 

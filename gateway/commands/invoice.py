@@ -184,3 +184,7 @@ def _show(view: View, *, as_json: bool) -> None:
         click.echo(SIMULATED_NOTE)
     for blocker in view["blockers"]:
         click.echo(f"in the way of issuing it: {blocker['what']}")
+    for each in view["unbilled"]:
+        click.echo(
+            f"on no invoice: {each['requests']} requests of {each['month']} in {each['currency']}"
+        )

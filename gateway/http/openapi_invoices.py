@@ -162,8 +162,18 @@ class CreditNoteSummaryAnswer(_Answer):
     issued_by: str
 
 
+class UnbilledAnswer(_Answer):
+    """Requests of the tenant's month in a currency that are on no invoice, and that no later one
+    will have by itself."""
+
+    month: str
+    currency: str
+    requests: int
+
+
 class InvoiceAnswer(InvoiceSummaryAnswer):
-    """An invoice with its lines, payments and credit notes."""
+    """An invoice with its lines, payments and credit notes. `unbilled` is what of its tenant, in
+    its month and before, neither it nor another invoice has."""
 
     customer: CustomerAnswer
     lines: list[InvoiceLineAnswer]
@@ -171,6 +181,7 @@ class InvoiceAnswer(InvoiceSummaryAnswer):
     payments: list[PaymentAnswer]
     credit_notes: list[CreditNoteSummaryAnswer]
     blockers: list[BlockerAnswer]
+    unbilled: list[UnbilledAnswer]
 
 
 class CreditLineAnswer(_Answer):

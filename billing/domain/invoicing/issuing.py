@@ -38,6 +38,8 @@ class Obstacle(StrEnum):
     """A journal that may still bring a record of the period."""
     STILL_OPEN = "still_open"
     """Requests of the period that run, or whose end is on its way."""
+    UNBILLED = "unbilled"
+    """Use of its month in another currency, of which there is no invoice."""
     DEAD_LETTERS = "dead_letters"
     """Records that Postgres refused and that wait for a person."""
     ROLLUPS_DIFFER = "rollups_differ"
@@ -49,11 +51,12 @@ OVERRIDDEN = frozenset(
         Obstacle.NOT_FINAL,
         Obstacle.GATEWAY_BEHIND,
         Obstacle.STILL_OPEN,
+        Obstacle.UNBILLED,
         Obstacle.DEAD_LETTERS,
     }
 )
 """What finance may pass over, on record: nothing is billed wrongly for it, and what comes later is
-an adjustment of the next invoice."""
+an adjustment of the next invoice, or has an invoice of its own currency."""
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):

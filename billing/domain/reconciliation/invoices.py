@@ -46,6 +46,11 @@ class Invoiced:
     """On them, of the period."""
     late: int
     """Records of the period, of months with an invoice, that wait for their tenant's next one."""
+    to_bill: int = 0
+    """Records of the period within no invoice of their tenant and currency, as in a month that is
+    not over."""
+    unbilled: int = 0
+    """Those of them that have waited for longer than a month's invoice should."""
     lines: Sequence[Line] = ()
     """Those that differ, the first of them."""
     rows: Sequence[StrayRow] = ()
@@ -59,7 +64,13 @@ def check_invoices(invoiced: Invoiced | None) -> Verdict:
     differing = [line for line in invoiced.lines if line.billed != line.recorded]
     return Verdict(
         Check.INVOICES,
-        terms(invoices=invoiced.invoices, requests=invoiced.requests, late=invoiced.late),
+        terms(
+            invoices=invoiced.invoices,
+            requests=invoiced.requests,
+            late=invoiced.late,
+            to_bill=invoiced.to_bill,
+            unbilled=invoiced.unbilled,
+        ),
         (
             *(
                 Finding(Check.INVOICES, each.subject, None, each.size, "documents", each.what)

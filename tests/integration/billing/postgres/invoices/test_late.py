@@ -101,6 +101,20 @@ async def test_a_void_month_takes_its_late_rows_too(world: InvoiceWorld) -> None
     assert (await world.close("2026-01")).invoice.row_count == 2
 
 
+async def test_a_late_row_of_a_month_of_another_zone(world: InvoiceWorld) -> None:
+    """The invoice was printed for it, though by the time zone of now it is of a month before, which
+    nobody drafts: it is on the next invoice, once."""
+    tokyo, los_angeles = billed(time_zone="Asia/Tokyo"), billed(time_zone="America/Los_Angeles")
+    await world.use("2026-01-05T00:00:00Z")
+    await world.close("2026-01", tokyo)
+    await world.use("2025-12-31T20:00:00Z", prompt_tokens=100)
+    await world.roll_up()
+    february = (await world.close("2026-02", los_angeles)).invoice
+    assert await shown(world, february.id) == [(LineKind.ADJUSTMENT, "2026-01", 100 - 4)]
+    assert (await world.close("2026-03", los_angeles)).invoice.row_count == 0
+    assert (await world.close("2025-12", los_angeles)).invoice.row_count == 0
+
+
 async def test_quarters_that_are_whole_are_not_looked_at(world: InvoiceWorld) -> None:
     """A year of issued months costs its counts: only quarters with something late are read."""
     await world.use_all([f"2026-01-{day:02d}T00:00:00Z" for day in range(1, 29)])
@@ -171,7 +185,12 @@ async def test_postgres_chooses_as_the_rule_does(world: InvoiceWorld, seed: int)
 
 def _placed(rows: Sequence[Told], name: str, zone: str, issued: dict[str, Any]) -> Any:
     return placed(
-        rows, period=month(name, zone), invoiced=issued.keys(), tenant_id="acme", currency="USD"
+        rows,
+        period=month(name, zone),
+        invoiced=issued.keys(),
+        printed=sorted((each.period for each in issued.values()), key=lambda each: each.start),
+        tenant_id="acme",
+        currency="USD",
     )
 
 

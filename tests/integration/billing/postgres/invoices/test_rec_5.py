@@ -1,7 +1,7 @@
 """REC-5: invoices beside the records that they cover. Whatever is changed behind the guards' back
 is found, by name."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -63,6 +63,30 @@ async def test_invoices_are_their_records(world: InvoiceWorld) -> None:
     assert march.row_count == 2
     assert late.cost_pico is not None
     assert await findings(world) == []
+
+
+async def test_what_is_on_no_invoice_is_a_term(world: InvoiceWorld) -> None:
+    """By its age: of a month that may still be drafted, and of one that somebody forgot; another
+    currency's too. Once invoiced it is none."""
+    await an_invoice(world)
+    await world.use("2026-01-07T00:00:00Z", currency="EUR")
+    await world.use("2026-01-08T00:00:00Z", tenant_id="other")
+    await world.use("2026-04-07T00:00:00Z")
+    await world.roll_up()
+
+    async def waiting(since: datetime, until: datetime) -> tuple[int, int]:
+        found = await world.read(load_invoiced, since, until)
+        assert check_invoices(found).ok
+        return found.to_bill, found.unbilled
+
+    assert await waiting(*JANUARY) == (0, 2)
+    assert await waiting(JANUARY[1], datetime(2026, 5, 1, tzinfo=UTC)) == (0, 1)
+    await world.close("2026-01", billed("other"))
+    assert await waiting(*JANUARY) == (0, 1)
+    now = datetime.now(UTC)
+    await world.use(now.isoformat())
+    await world.roll_up()
+    assert await waiting(now - timedelta(hours=1), now + timedelta(hours=1)) == (1, 0)
 
 
 async def test_a_record_that_was_changed(world: InvoiceWorld) -> None:

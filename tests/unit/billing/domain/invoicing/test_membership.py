@@ -56,6 +56,21 @@ def test_a_late_record_is_an_adjustment_of_its_own_month() -> None:
     assert place(late) is None
 
 
+def test_a_late_record_of_a_printed_period_is_an_adjustment_of_it() -> None:
+    """Where the tenant's time zone was another then, and the record's month of now has no
+    invoice; that month's own name comes first."""
+    tokyo = month("2026-10", "Asia/Tokyo")
+
+    def placed(row: Row, *invoiced: str) -> Place | None:
+        return place_of(
+            row, tenant_id="t", currency="USD", period=NOVEMBER, invoiced=invoiced, printed=[tokyo]
+        )
+
+    assert placed(admitted(tokyo.start), "2026-10") == LATE
+    assert placed(admitted(tokyo.start), "2026-09") == Place(LineKind.ADJUSTMENT, "2026-09")
+    assert placed(admitted(tokyo.start - INSTANT), "2026-10") is None
+
+
 def test_v29_v30_what_is_on_an_invoice_is_on_no_other() -> None:
     """A second run of the same job finds nothing; after a void it is found again."""
     assert place(replace(ROW, invoice="INV-2026-000001")) is None

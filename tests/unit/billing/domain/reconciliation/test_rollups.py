@@ -51,6 +51,8 @@ def test_an_invoices_lines_are_its_records() -> None:
         invoices=1,
         requests=3,
         late=2,
+        to_bill=4,
+        unbilled=5,
         lines=lines,
         rows=[StrayRow("2026-0001", request, "its record is gone")],
         unsealed=[Unsealed("numbers INV-2026-", 4, "2 documents have numbers up to 6")],
@@ -61,7 +63,7 @@ def test_an_invoices_lines_are_its_records() -> None:
         ("invoice 2026-0001", request, 1, "requests"),
         ("invoice 2026-0001, line 2", None, 2, "USD"),
     ]
-    assert verdict.terms == terms(invoices=1, requests=3, late=2)
+    assert verdict.terms == terms(invoices=1, requests=3, late=2, to_bill=4, unbilled=5)
     nothing = check_invoices(None)
     assert nothing.ok
     assert nothing.not_applicable == "no invoices"

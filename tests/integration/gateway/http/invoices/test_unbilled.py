@@ -1,0 +1,83 @@
+"""What no invoice has: named beside a draft, in the way where nobody may know of it."""
+
+from typing import Any
+
+import pytest
+from finance_api import FinanceApi
+
+JANUARY = "2026-01-10T00:00:00Z"
+
+
+async def used(finance: FinanceApi, at: str = JANUARY, **changes: Any) -> None:
+    await finance.world.use(at, **changes)
+    await finance.world.roll_up()
+
+
+def missing(month: str, currency: str, requests: int = 1) -> dict[str, object]:
+    return {"month": month, "currency": currency, "requests": requests}
+
+
+async def test_use_before_a_change_of_currency_is_in_the_way(finance: FinanceApi) -> None:
+    """The month's draft in the new currency has nothing, and says what it has not. A draft in the
+    old one answers it."""
+    await used(finance)
+    await finance.admin.json("PATCH", "/tenants/acme", {"currency": "EUR"})
+    drafted = await finance.draft()
+    assert (drafted["currency"], drafted["total"]) == ("EUR", "0.00")
+    assert [(each["obstacle"], each["count"]) for each in drafted["blockers"]] == [("unbilled", 1)]
+    assert drafted["unbilled"] == [missing("2026-01", "USD")]
+    path = f"/invoices/{drafted['id']}/issue"
+    problem = await finance.refused("POST", path, status=409)
+    assert [each["obstacle"] for each in problem["blockers"]] == ["unbilled"]
+    old = await finance.draft(currency="USD")
+    assert (old["row_count"], old["unbilled"], old["blockers"]) == (1, [], [])
+    issued = await finance.ok("POST", path)
+    assert (issued["override"], issued["unbilled"]) == (None, [missing("2026-01", "USD")])
+    await finance.ok("POST", f"/invoices/{old['id']}/issue")
+    assert (await finance.ok("GET", f"/invoices/{issued['number']}"))["unbilled"] == []
+
+
+async def test_an_override_of_it_is_on_record(finance: FinanceApi) -> None:
+    """With its reason, and over what."""
+    await used(finance)
+    await finance.admin.json("PATCH", "/tenants/acme", {"currency": "EUR"})
+    drafted = await finance.draft()
+    body = {"override": {"reason": "billed by hand"}}
+    issued = await finance.ok("POST", f"/invoices/{drafted['id']}/issue", body)
+    assert [each["obstacle"] for each in issued["override"]["blockers"]] == ["unbilled"]
+
+
+async def test_a_month_that_nobody_invoiced_is_named(finance: FinanceApi) -> None:
+    """And holds up nothing; it is named until it has an invoice."""
+    await used(finance)
+    await used(finance, "2026-02-10T00:00:00Z")
+    assert (await finance.issued("2026-01"))["unbilled"] == []
+    march = await finance.issued("2026-03")
+    assert march["unbilled"] == [missing("2026-02", "USD")]
+    await finance.issued("2026-02")
+    assert (await finance.ok("GET", f"/invoices/{march['id']}"))["unbilled"] == []
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+async def test_a_late_record_waits_for_an_invoice_of_its_currency(
+    finance: FinanceApi, currency: str
+) -> None:
+    """Which the tenant's next is, unless its currency was changed meanwhile."""
+    await used(finance)
+    await finance.issued()
+    await used(finance, "2026-01-11T00:00:00Z")
+    await finance.admin.json("PATCH", "/tenants/acme", {"currency": currency})
+    february = await finance.draft("2026-02")
+    assert february["blockers"] == []
+    billed = february["row_count"], february["unbilled"]
+    assert billed == ((1, []) if currency == "USD" else (0, [missing("2026-01", "USD")]))
+
+
+@pytest.mark.parametrize("changes", [{"billable": False}, {"final": False}, {"tenant_id": "other"}])
+async def test_what_nobody_is_to_pay_yet_is_not_named(
+    finance: FinanceApi, changes: dict[str, Any]
+) -> None:
+    """Unbillable, provisional, or another's; neither what came after the month."""
+    await used(finance, **changes)
+    await used(finance, "2026-03-01T00:00:00Z")
+    assert (await finance.draft("2026-02"))["unbilled"] == []
