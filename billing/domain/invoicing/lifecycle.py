@@ -68,6 +68,8 @@ def paid(standing: Standing, amount_minor: int) -> Standing:
     _must_be_issued(standing, "a payment")
     if amount_minor <= 0:
         raise RefusedChange("a payment is more than nothing")
+    if not standing.outstanding_minor:
+        raise RefusedChange("it is paid: nothing of it is outstanding")
     if amount_minor > standing.outstanding_minor:
         raise RefusedChange(
             f"only {standing.outstanding_minor} minor units of it are outstanding, "

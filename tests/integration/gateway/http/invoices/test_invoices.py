@@ -216,6 +216,8 @@ async def test_payments_settle_an_invoice(finance: FinanceApi) -> None:
     assert much["detail"] == "only 0.38 USD of it are outstanding"
     rest = await finance.ok("POST", path, {**part, "reference": "bank-2", "amount": "0.38"})
     assert (rest["invoice"]["status"], rest["invoice"]["paid"]) == ("paid", "8.38")
+    beyond = await finance.refused("POST", path, {**part, "reference": "bank-3"}, status=409)
+    assert beyond["detail"] == "it is paid: nothing of it is outstanding"
     shown = await finance.ok("GET", f"/invoices/{issued['id']}")
     assert [each["reference"] for each in shown["payments"]] == ["bank-1", "bank-2"]
     await finance.refused("POST", f"/invoices/{issued['id']}/void", {"reason": "x"}, status=409)

@@ -49,6 +49,8 @@ def test_v16_credits_are_never_more_than_the_total() -> None:
         credited(credited(ISSUED, 400), 601)
     with pytest.raises(RefusedChange, match="only 600 minor units"):
         paid(credited(ISSUED, 400), 601)
+    with pytest.raises(RefusedChange, match="it is paid: nothing of it is outstanding"):
+        paid(paid(ISSUED, 1_000), 1)
     with pytest.raises(RefusedChange, match="more than nothing"):
         paid(ISSUED, 0)
 
