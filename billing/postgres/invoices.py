@@ -5,7 +5,8 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy import ColumnElement, Select, case, cast, func, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.invoicing.document import Document, read_document
@@ -213,8 +214,16 @@ def _selected() -> Select[Any]:
         credit_note.c.invoice_id == _columns.id
     )
     printed = func.convert_from(_columns.document, "UTF8")
+    # Few have the words at all, and only these are read as JSON, in which a customer may say them.
+    noted = case(
+        (
+            func.strpos(printed, SIMULATED_NOTE) > 0,
+            cast(printed, JSONB)["notes"].contains([SIMULATED_NOTE]),
+        ),
+        else_=False,
+    )
     made: dict[str, ColumnElement[Any]] = {
-        "simulated": (func.strpos(printed, SIMULATED_NOTE) > 0).label("simulated"),
+        "simulated": noted.label("simulated"),
         "paid_minor": paid.scalar_subquery().label("paid_minor"),
         "credited_minor": credited.scalar_subquery().label("credited_minor"),
     }
