@@ -9,7 +9,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.app import Gateway
 from gateway.settings import Settings
 
-CONNECTIONS_MAX = 14
+CONNECTIONS_MAX = 19
 """As docs/architecture.md says."""
 
 
@@ -42,7 +42,7 @@ async def test_m06_a_pool_is_a_bound(database_url: str) -> None:
     await watching.dispose()
 
 
-async def test_m06_a_gateway_has_fourteen_connections_at_most(
+async def test_m06_a_gateway_has_nineteen_connections_at_most(
     database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     """Its pools together, and none of them overflows."""
@@ -55,6 +55,7 @@ async def test_m06_a_gateway_has_fourteen_connections_at_most(
         gateway.spend_postgres,
         gateway.usage_postgres,
         gateway.reconciling_postgres,
+        gateway.invoicing_postgres,
     )
     pools = [engine.pool for engine in engines]
     assert all(isinstance(pool, QueuePool) and pool._max_overflow == 0 for pool in pools)

@@ -11,7 +11,7 @@ from gateway.administration import Administration, NewPrice
 from gateway.administration.price_wishes import withdrawal
 from gateway.domain.instants import shown
 from gateway.domain.tenant import Limits
-from gateway.errors import Conflict, NotFound, Unprocessable
+from gateway.errors import Conflict, Unprocessable
 
 ME = "cli:test"
 HOUR_MS = 3_600_000
@@ -63,7 +63,7 @@ async def test_a_tenant_goes_to_a_plan_once_all_can_know(priced: Administration)
 @pytest.mark.parametrize(
     ("tenant_id", "plan", "ahead_ms", "raised"),
     [
-        ("nobody", "gold", None, NotFound),
+        ("nobody", "gold", None, Unprocessable),
         ("acme", "silver", None, Unprocessable),
         ("acme", "gold", 0, Unprocessable),
         ("acme", "gold", -HOUR_MS, Unprocessable),
