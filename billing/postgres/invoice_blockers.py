@@ -7,7 +7,8 @@ from sqlalchemy import or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
-from billing.postgres.invoice_rows import QUARTER, Scope, first_id
+from billing.postgres.invoice_rows import QUARTER, first_id
+from billing.postgres.invoice_scope import Scope
 from billing.postgres.rollups import load_differences, load_marks
 from billing.postgres.tables import usage_dead_letter
 

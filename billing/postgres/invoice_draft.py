@@ -15,7 +15,8 @@ from billing.domain.invoicing.lines import lines_of
 from billing.domain.invoicing.party import Seller
 from billing.domain.invoicing.periods import Month, month
 from billing.domain.invoicing.totals import totals_of
-from billing.postgres.invoice_rows import Found, Scope, sum_rows
+from billing.postgres.invoice_rows import Found, sum_rows
+from billing.postgres.invoice_scope import Scope
 from billing.postgres.invoice_tables import invoice
 from billing.postgres.invoices import (
     StoredInvoice,

@@ -32,7 +32,8 @@ from billing.domain.invoicing.periods import month
 from billing.postgres.invoice_blockers import find_dead_letters, find_roll_up_differences
 from billing.postgres.invoice_draft import columns_of, document_of
 from billing.postgres.invoice_numbers import take_number
-from billing.postgres.invoice_rows import Found, Scope, sum_rows, take_rows
+from billing.postgres.invoice_rows import Found, sum_rows, take_rows
+from billing.postgres.invoice_scope import Scope
 from billing.postgres.invoice_tables import invoice, invoice_line
 from billing.postgres.invoices import StoredInvoice, load_invoice, lock_tenant, store_time
 from billing.postgres.sellers import load_seller

@@ -1,9 +1,5 @@
 """Which records an invoice has, summed up: the rule of `billing.domain.invoicing.membership` where
-the records are. Python sees groups, never records.
-
-What is late of earlier months is found by counts: a quarter of an hour whose roll-up has more
-billable records than invoices have taken of it, or that is marked to be made anew.
-"""
+the records are. Python sees groups, never records."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,35 +9,19 @@ from uuid import UUID
 from sqlalchemy import Row, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.types import DateTime, Text
+from sqlalchemy.types import Text
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
-from billing.domain.invoicing.periods import Month, month
 from billing.domain.invoicing.simulated import SIMULATED, SIMULATED_NOTE
 from billing.domain.invoicing.usage_group import LineKind, UsageGroup
 from billing.domain.price_book import Price
+from billing.postgres.invoice_scope import INSTANTS, Scope, find_late
 from billing.postgres.price_tables import price
 from billing.postgres.prices import PRICE_COLUMNS, price_from, unix_ms_of
 
 QUARTER = timedelta(minutes=15)
 WORK_MEM = "64MB"
 """For sums by quarter of an hour, which need no sorting then; records beyond it lie on disk."""
-_INSTANTS = ARRAY(DateTime(timezone=True))
-
-
-class Scope(NamedTuple):
-    """What an invoice is for."""
-
-    tenant_id: str
-    currency: str
-    period: Month
-
-
-class Late(NamedTuple):
-    """A quarter of an hour, before the period, that may have records which no invoice has."""
-
-    bucket: datetime
-    month: str
 
 
 class Found(NamedTuple):
@@ -119,79 +99,12 @@ SELECT kind, month, model, provider, class AS request_class, price_id, sum(reque
 FROM invoice_quarter WHERE invoice_id = :invoice GROUP BY 1, 2, 3, 4, 5, 6
 """
 )
-_LATE = text(
-    """
-WITH months AS (
-    SELECT name, begins, ends, rank FROM unnest(
-        CAST(:names AS text[]), CAST(:starts AS timestamptz[]), CAST(:ends AS timestamptz[])
-    ) WITH ORDINALITY AS m (name, begins, ends, rank)
-), taken AS (
-    SELECT bucket, sum(requests) AS requests
-    FROM invoice_quarter JOIN invoice ON invoice.id = invoice_quarter.invoice_id
-    WHERE tenant_id = :tenant AND currency = :currency AND status IN ('issued', 'paid')
-    GROUP BY bucket
-), rolled AS (
-    SELECT bucket, sum(requests) AS requests FROM usage_rollup
-    WHERE tenant_id = :tenant AND (currency = :currency OR currency IS NULL)
-        AND billable AND final AND bucket >= :first AND bucket < :start
-    GROUP BY bucket
-), looked_at AS (
-    SELECT bucket FROM rolled LEFT JOIN taken USING (bucket)
-    WHERE rolled.requests > coalesce(taken.requests, 0)
-    UNION SELECT bucket FROM usage_rollup_dirty
-    WHERE tenant_id = :tenant AND bucket >= :first AND bucket < :start
-)
-SELECT bucket, name FROM looked_at CROSS JOIN LATERAL (
-    SELECT name FROM months WHERE bucket >= begins AND bucket < ends ORDER BY rank LIMIT 1
-) AS of_it ORDER BY bucket
-"""
-)
-_INVOICED = text(
-    "SELECT month, time_zone, period_start, period_end FROM invoice WHERE tenant_id = :tenant"
-    " AND currency = :currency AND status IN ('issued', 'paid') ORDER BY period_start, month"
-)
 _HAS_TAKEN = text(
     "SELECT EXISTS (SELECT FROM invoice JOIN invoice_quarter"
     " ON invoice_quarter.invoice_id = invoice.id WHERE tenant_id = :tenant"
     " AND status IN ('issued', 'paid') AND bucket > CAST(:start AS timestamptz) - interval '1 hour'"
     " AND bucket < :end)"
 )
-
-
-async def load_invoiced_months(connection: AsyncConnection, scope: Scope) -> list[Month]:
-    """Those with an invoice of the scope's tenant and currency that is issued: as the time zone of
-    now has them, then as they were printed where that is another range."""
-    zone = scope.period.time_zone
-    rows = (await connection.execute(_INVOICED, _of(scope))).all()
-    of_now = [month(row.month, zone) for row in rows]
-    printed = [Month(row.month, row.time_zone, row.period_start, row.period_end) for row in rows]
-    known = {(each.start, each.end) for each in of_now}
-    return [*of_now, *(each for each in printed if (each.start, each.end) not in known)]
-
-
-async def find_late(connection: AsyncConnection, scope: Scope) -> list[Late]:
-    """Quarters before the period, of months that were invoiced, which may have late records: of
-    the time zone's of now first, else of those that invoices were printed with."""
-    months = await load_invoiced_months(connection, scope)
-    earlier = [each for each in months if each.start < scope.period.start]
-    if not earlier:
-        return []
-    found = await connection.execute(
-        _LATE.bindparams(
-            bindparam("names", type_=ARRAY(Text)),
-            bindparam("starts", type_=_INSTANTS),
-            bindparam("ends", type_=_INSTANTS),
-        ),
-        {
-            **_of(scope),
-            "start": scope.period.start,
-            "names": [each.name for each in earlier],
-            "starts": [each.start for each in earlier],
-            "ends": [each.end for each in earlier],
-            "first": min(each.start for each in earlier),
-        },
-    )
-    return [Late(bucket, name) for bucket, name in found]
 
 
 async def sum_rows(connection: AsyncConnection, scope: Scope) -> Found:
@@ -224,12 +137,12 @@ async def _choose(
     has_taken = await connection.scalar(_HAS_TAKEN, {"tenant": scope.tenant_id, **period})
     chosen = _CHOSEN.format(free=_FREE if has_taken else "")
     query = text(statement.format(chosen=chosen)).bindparams(
-        bindparam("buckets", type_=_INSTANTS), bindparam("months", type_=ARRAY(Text))
+        bindparam("buckets", type_=INSTANTS), bindparam("months", type_=ARRAY(Text))
     )
     found = await connection.execute(
         query,
         {
-            **_of(scope),
+            **scope.of,
             **period,
             **values,
             "month": scope.period.name,
@@ -302,7 +215,3 @@ def _blockers(scope: Scope, rows: Sequence[Row[tuple[object, ...]]]) -> tuple[Bl
 
 def _notes(rows: Sequence[Row[tuple[object, ...]]]) -> tuple[str, ...]:
     return (SIMULATED_NOTE,) if any(row.simulated for row in rows) else ()
-
-
-def _of(scope: Scope) -> dict[str, str]:
-    return {"tenant": scope.tenant_id, "currency": scope.currency}

@@ -5,14 +5,10 @@ minute may be missing."""
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.types import DateTime
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
-from billing.postgres.invoice_rows import Scope, load_invoiced_months
-
-_INSTANTS = ARRAY(DateTime(timezone=True))
+from billing.postgres.invoice_scope import INSTANTS, Scope, load_invoiced_months
 
 
 class Unbilled(NamedTuple):
@@ -52,7 +48,7 @@ SELECT month, currency, requests, EXISTS (
         AND invoice.month = missing.month AND status <> 'void')
 FROM missing ORDER BY month, currency
 """
-).bindparams(bindparam("starts", type_=_INSTANTS), bindparam("ends", type_=_INSTANTS))
+).bindparams(bindparam("starts", type_=INSTANTS), bindparam("ends", type_=INSTANTS))
 
 
 async def load_unbilled(connection: AsyncConnection, scope: Scope) -> list[Unbilled]:

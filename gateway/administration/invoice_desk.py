@@ -15,7 +15,7 @@ from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import list_credit_notes
 from billing.postgres.invoice_draft import draft_invoice
 from billing.postgres.invoice_issue import issue_invoice
-from billing.postgres.invoice_rows import Scope
+from billing.postgres.invoice_scope import Scope
 from billing.postgres.invoice_settle import note_payment, void_invoice
 from billing.postgres.invoices import (
     InvoiceFilter,

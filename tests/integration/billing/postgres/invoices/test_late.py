@@ -17,7 +17,8 @@ from billing.domain.invoicing.periods import month, next_month
 from billing.domain.invoicing.usage_group import LineKind
 from billing.domain.rating import rated
 from billing.postgres.invoice_issue import issue_invoice
-from billing.postgres.invoice_rows import Scope, find_late, sum_rows
+from billing.postgres.invoice_rows import sum_rows
+from billing.postgres.invoice_scope import Scope, find_late
 from billing.postgres.invoices import load_document
 
 NOT_FINAL = Override(reason="provisional ones come later")
