@@ -14,7 +14,7 @@ from billing.postgres.reconcile_rows import find_altered
 from billing.postgres.shipments import insert_isolating
 from billing.postgres.usage_insert import JournaledRecord
 
-PAGE = 500
+PAGE = 200
 """Records that are read at once: few enough that whoever serves beside it is not held up."""
 _RECORDS = """
 SELECT request_id, tenant_id, outcome, prompt_tokens, cached_prompt_tokens, output_tokens,
