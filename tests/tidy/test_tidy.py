@@ -106,3 +106,11 @@ def test_nothing_of_a_developers_machine_is_tracked() -> None:
         check=False,
     )
     assert found.stdout == ""
+
+
+def test_no_benchmark_stands_in_the_way_of_a_package() -> None:
+    """A script's own folder is searched first: a module there of a package's name would be found
+    in its place, a folder that is no package is not."""
+    found = {name for name in PACKAGES if (ROOT / "benchmarks" / f"{name}.py").exists()}
+    found |= {name for name in PACKAGES if (ROOT / "benchmarks" / name / "__init__.py").exists()}
+    assert not found
