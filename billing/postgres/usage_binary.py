@@ -56,6 +56,27 @@ Names = dict[tuple[object, ...], bytes]
 """Those columns of a row of which few differ within a batch, as they are sent."""
 
 
+def names_key(record: UsageRecord) -> tuple[object, ...]:
+    """All that `record_names` writes of a record. Few of these differ within a batch, and their
+    hashes are known."""
+    return (
+        record.tenant_id,
+        record.api_key_id,
+        record.model,
+        record.request_class,
+        record.outcome,
+        record.final,
+        record.finish_reason,
+        record.usage_source,
+        record.usage_flags,
+        record.provider,
+        record.worker_id,
+        record.billable,
+        record.billing_policy,
+        record.currency,
+    )
+
+
 def record_row(row: JournaledRecord, names: Names) -> bytes:
     """A record, its columns in the order of RECORD_NAMES."""
     record, gateway_id, boot, seq = row
@@ -82,24 +103,7 @@ def record_row(row: JournaledRecord, names: Names) -> bytes:
         4,
         len(record.attempts),
     )
-    # Few of these differ within a batch, and their hashes are known.
-    key = (
-        record.tenant_id,
-        record.api_key_id,
-        record.model,
-        record.request_class,
-        record.outcome,
-        record.final,
-        record.finish_reason,
-        record.usage_source,
-        record.usage_flags,
-        record.provider,
-        record.worker_id,
-        record.billable,
-        record.billing_policy,
-        record.currency,
-        gateway_id,
-    )
+    key = (names_key(record), gateway_id)
     named = names.get(key)
     if named is None:
         named = names[key] = record_names(record, gateway_id)

@@ -17,6 +17,7 @@ from billing.postgres.usage_binary import (
     Names,
     attempt_names,
     attempt_row,
+    names_key,
     record_names,
     record_row,
 )
@@ -97,22 +98,7 @@ def encode_run(run: Run) -> Encoded:
 
 def _record(run: Run, end: Ended, request_id: bytes, admitted_us: int, names: Names) -> bytes:
     record = end.body
-    key = (
-        record.tenant_id,
-        record.api_key_id,
-        record.model,
-        record.request_class,
-        record.outcome,
-        record.final,
-        record.finish_reason,
-        record.usage_source,
-        record.usage_flags,
-        record.provider,
-        record.worker_id,
-        record.billable,
-        record.billing_policy,
-        record.currency,
-    )
+    key = names_key(record)
     named = names.get(key)
     if named is None:
         named = names[key] = record_names(record, run.gateway_id)

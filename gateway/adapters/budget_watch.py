@@ -5,14 +5,12 @@ reached is kept once, however many gateways there are, and sent to the webhook u
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
 import msgspec
 from sqlalchemy import Text, cast, func, select, text
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.budget_alert import Budget, BudgetAlert, Spent, crossed
@@ -26,6 +24,7 @@ from billing.postgres.budget_alerts import (
 )
 from billing.postgres.usage_buckets import Chosen, sum_spent
 from gateway.adapters.alert_webhook import TIMEOUT_S, NotTaken, Webhook
+from gateway.adapters.repeating import repeat
 from gateway.adapters.tables import api_key, tenant
 from gateway.domain.budgets import budgets_of, whose
 from gateway.domain.tenant import Limits
@@ -41,7 +40,6 @@ LEASE = timedelta(seconds=3 * TIMEOUT_S)
 LATE = timedelta(minutes=5)
 """So long after its end a month is still looked at: its last records come within that."""
 STATEMENT_TIMEOUT_MS = 30_000
-AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 _HAS_BUDGET = "$.**.monthly_budget"
 logger = logging.getLogger(__name__)
 
@@ -70,13 +68,12 @@ class BudgetWatch:
         self._webhook = webhook
         self._now = now
         self._first_wait = first_wait
-        self._failing: set[str] = set()
 
     async def run(self) -> None:
         """All of it, for ever; what fails is tried again at its next turn."""
-        loops = [self._repeat("budget alerts", self.judge, JUDGE_PERIOD_S)]
+        loops = [repeat("budget alerts", self.judge, JUDGE_PERIOD_S, logger=logger)]
         if self._webhook is not None:
-            loops.append(self._repeat("alert webhook", self.send, SEND_PERIOD_S))
+            loops.append(repeat("alert webhook", self.send, SEND_PERIOD_S, logger=logger))
         await asyncio.gather(*loops)
 
     async def judge(self) -> None:
@@ -134,21 +131,6 @@ class BudgetWatch:
             for month in {month_of_instant(at, each.time_zone) for at in (now - LATE, now)}:
                 found[month, each.currency].append(name)
         return dict(sorted(found.items(), key=lambda item: (item[0][0].start, item[1])))
-
-    async def _repeat(
-        self, name: str, work: Callable[[], Awaitable[None]], period_s: float
-    ) -> None:
-        while True:
-            await asyncio.sleep(period_s)
-            try:
-                await work()
-                self._failing.discard(name)
-            except AWAY as error:
-                if name not in self._failing:
-                    logger.warning("%s: not now (%s)", name, type(error).__name__)
-                self._failing.add(name)
-            except Exception:
-                logger.exception("%s: unexpected failure", name)
 
 
 async def _load_budgeted(db: AsyncConnection) -> dict[str, _Budgeted]:

@@ -7,11 +7,9 @@ What was found is kept in Postgres; every gateway shows what is there.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.reconciliation.findings import count_findings
@@ -20,6 +18,7 @@ from billing.postgres.reconcile_runs import Kind, claim, is_due, keep_run, lates
 from billing.postgres.rollups import newest_mark, roll_up
 from gateway.adapters.reconciler import Period, Reconciler, Scope
 from gateway.adapters.reconciler_journals import JournalFiles
+from gateway.adapters.repeating import repeat
 
 ROLL_UP_PERIOD_S = 5.0
 RECONCILE_PERIOD_S = 60.0
@@ -31,7 +30,6 @@ NIGHT = timedelta(minutes=20)
 """So long after midnight, UTC, the day before is."""
 REPLAYED_MAX = 1_000
 """Records of this gateway's own journal that a run replays."""
-AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 logger = logging.getLogger(__name__)
 
 
@@ -53,7 +51,6 @@ class Reconciling:
         self._journals = journals
         self._now = now
         self._again = timedelta(seconds=again_s)
-        self._failing: set[str] = set()
         self.findings: dict[str, int] = {}
         """Of each check, in the latest runs of any gateway."""
 
@@ -65,9 +62,9 @@ class Reconciling:
     async def run(self) -> None:
         """All of it, for ever; what fails is tried again at its next turn."""
         await asyncio.gather(
-            self._repeat("roll-ups", self.roll_up, ROLL_UP_PERIOD_S),
-            self._repeat("reconciliation", self.turn, RECONCILE_PERIOD_S),
-            self._repeat("rating", self.rate, RATE_PERIOD_S),
+            repeat("roll-ups", self.roll_up, ROLL_UP_PERIOD_S, logger=logger),
+            repeat("reconciliation", self.turn, RECONCILE_PERIOD_S, logger=logger),
+            repeat("rating", self.rate, RATE_PERIOD_S, logger=logger),
         )
 
     async def roll_up(self) -> None:
@@ -117,21 +114,6 @@ class Reconciling:
             await keep_run(
                 db, kind, period.since, period.until, started_at=started_at, verdicts=verdicts
             )
-
-    async def _repeat(
-        self, name: str, work: Callable[[], Awaitable[None]], period_s: float
-    ) -> None:
-        while True:
-            await asyncio.sleep(period_s)
-            try:
-                await work()
-                self._failing.discard(name)
-            except AWAY as error:
-                if name not in self._failing:
-                    logger.warning("%s: not now (%s)", name, type(error).__name__)
-                self._failing.add(name)
-            except Exception:
-                logger.exception("%s: unexpected failure", name)
 
 
 def _floor(at: datetime, step: timedelta) -> datetime:
