@@ -17,6 +17,14 @@ class Role(StrEnum):
     """Reads all; drains workers."""
     VIEWER = "viewer"
     """Reads all."""
+    TENANT_ADMIN = "tenant_admin"
+    """Of one tenant: reads what is its own, writes its keys and their limits."""
+    TENANT_MEMBER = "tenant_member"
+    """Of one tenant: reads its limits, use, keys and usage."""
+
+
+TENANT_ROLES = frozenset({Role.TENANT_ADMIN, Role.TENANT_MEMBER})
+"""Roles that are held in one tenant, and see nothing of another."""
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +33,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     email: str
     role: Role
+    tenant_id: str | None = None
+    """The tenant that a tenant's role is held in; None for every other role."""
     disabled: bool = False
     created_at_ms: int
 

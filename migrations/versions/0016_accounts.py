@@ -1,0 +1,14 @@
+"""Accounts: roles of tenants, sessions, lockout and scopes of tokens."""
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Nothing yet."""
+
+
+def downgrade() -> None:
+    """Nothing yet."""
