@@ -7,11 +7,12 @@ from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
 from gateway.administration import Administration
+from gateway.http.admin_audit import AuditController
 from gateway.http.admin_fleet import ModelController, WorkerController
 from gateway.http.admin_hosted import HostedController
 from gateway.http.admin_keys import KeyController
 from gateway.http.admin_tenants import TenantController
-from gateway.http.admin_users import AuditController, UserController
+from gateway.http.admin_users import UserController
 from gateway.http.guards import role_guard
 from gateway.http.problems import PROBLEM_HANDLERS
 

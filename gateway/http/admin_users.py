@@ -1,10 +1,9 @@
-"""Users, their tokens and the audit log on the admin API."""
+"""Users and their tokens on the admin API."""
 
 from litestar import Controller, delete, get, patch, post
 from litestar.params import FromPath, FromQuery
 
-from gateway.administration import AuditFilters
-from gateway.administration.views import View, audit_view, page_view, user_view
+from gateway.administration.views import View, page_view, user_view
 from gateway.http.admin_bodies import (
     TokenBody,
     UserBody,
@@ -14,7 +13,7 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
-from gateway.http.openapi_answers import AuditAnswer, NewTokenAnswer, Page, UserAnswer
+from gateway.http.openapi_answers import NewTokenAnswer, Page, UserAnswer
 from gateway.http.openapi_operations import described
 
 
@@ -90,27 +89,3 @@ class UserController(Controller):
         """Refuse that token from now on."""
         user = await administration.get_user(user_id)
         await administration.revoke_token(actor_of(request), user.email, name)
-
-
-class AuditController(Controller):
-    """`/admin/v1/audit`."""
-
-    path = "/audit"
-    tags = ("audit",)
-
-    @get(opt=described(Page[AuditAnswer]))
-    async def list_audit(
-        self,
-        administration: Verbs,
-        *,
-        limit: FromQuery[int] = 100,
-        cursor: FromQuery[str | None] = None,
-        actor: FromQuery[str | None] = None,
-        action: FromQuery[str | None] = None,
-        subject_kind: FromQuery[str | None] = None,
-        subject_id: FromQuery[str | None] = None,
-    ) -> View:
-        """Changes, the latest first."""
-        filters = AuditFilters(actor, action, subject_kind, subject_id)
-        page = await administration.list_audit(limit, cursor, filters)
-        return page_view(page, [audit_view(entry) for entry in page.items])
