@@ -59,7 +59,8 @@ test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang,
 test-fleet: setup-test ## simulated replicas and the load test, in real time and against measured points
 	$(BIN)/python -m pytest tests/fleet
 
-test-console: setup-test ## what needs Node: OpenAI's Node SDK
+test-console: setup-test ## the console in Chromium, and OpenAI's Node SDK (needs Node, and apt as root the first time)
+	bash tests/console/install_chromium.sh
 	$(BIN)/python -m pytest tests/console
 
 fuzz: setup-test ## 20,000 seeded requests, made from the OpenAPI document and from real ones

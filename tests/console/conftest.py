@@ -1,13 +1,17 @@
-"""Node with OpenAI's SDK, and the system that it speaks to."""
+"""Node with OpenAI's SDK, a browser, and the systems that they speak to."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 pytest.register_assert_rewrite(
     "sdk.checks", "sdk.failures", "sdk.retries", "sdk.rows", "sdk.streams"
 )
 
+from console.browser import BrowserUnusable, Visitor, chromium, visitor  # noqa: E402
 from console.node_sdk import NodeSdk, NodeUnusable, node_sdk  # noqa: E402 - rewritten assertions
 from sdk import systems  # noqa: E402
 from sdk.seen import Caller  # noqa: E402
@@ -52,3 +56,34 @@ def local(node: NodeSdk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
     assert node is not None
     with weir_dev(tmp_path_factory.mktemp("console-local")) as system:
         yield system
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium. Without it there is nothing to test, and that is a failure."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(chromium())
+        except BrowserUnusable as error:
+            pytest.exit(str(error), returncode=1)
+        yield started
+
+
+@pytest.fixture(scope="session")
+def console_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WeirDev]:
+    """Two gateways over two simulated workers, with a month behind them."""
+    options = ("--engine", "simulated", "--workers", "2", "--gateways", "2", "--history")
+    with weir_dev(tmp_path_factory.mktemp("console"), *options) as system:
+        yield system
+
+
+@pytest.fixture
+def visit(
+    browser: Browser, console_system: WeirDev
+) -> Callable[..., AbstractContextManager[Visitor]]:
+    """Somebody with an empty browser at the first gateway."""
+
+    def come(**options: Any) -> AbstractContextManager[Visitor]:
+        return visitor(browser, console_system.gateway(), **options)
+
+    return come
