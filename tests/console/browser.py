@@ -54,7 +54,7 @@ class Visitor:
         page.on("console", lambda said: self._heard(said.type, said.text))
         page.on("pageerror", lambda error: self._note(f"script: {error}"))
         page.on("request", lambda request: self._asked(request.url))
-        page.on("requestfailed", lambda request: self._failed(request))
+        page.on("requestfailed", self._failed)
         return page
 
     def open(self, path: str) -> Page:
