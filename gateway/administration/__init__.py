@@ -18,6 +18,7 @@ from gateway.administration.pages import Page
 from gateway.administration.price_import import ImportVerbs
 from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
+from gateway.administration.sessions import SessionVerbs
 from gateway.administration.tenants import TenantVerbs
 from gateway.administration.users import UserVerbs
 
@@ -33,6 +34,7 @@ class Administration(
     ImportVerbs,
     RatingVerbs,
     UserVerbs,
+    SessionVerbs,
     AuditVerbs,
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

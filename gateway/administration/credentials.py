@@ -1,6 +1,8 @@
-"""Secrets of API keys and user tokens: how they look, and the digest that alone is stored."""
+"""Secrets of API keys, user tokens and sessions: how they look, and the digest that alone is
+stored."""
 
 import hashlib
+import hmac
 import re
 import secrets
 import string
@@ -12,6 +14,8 @@ SECRET_CHARACTERS = 43
 """43 of 62 characters hold 256 bits."""
 KEY_PREFIX = "sk-weir-"
 TOKEN_PREFIX = "wu-"  # noqa: S105 - the visible part of every token, not a secret
+SESSION_PREFIX = "ws-"
+CSRF_MESSAGE = b"weir csrf"
 GIVEN_SECRET = re.compile(r"[A-Za-z0-9_-]{24,200}")
 
 
@@ -23,6 +27,23 @@ def new_key_secret() -> str:
 def new_token_secret() -> str:
     """A fresh user token: `wu-` and 43 random characters."""
     return TOKEN_PREFIX + _random(SECRET_CHARACTERS)
+
+
+def new_session_secret() -> str:
+    """A fresh session: `ws-` and 43 random characters."""
+    return SESSION_PREFIX + _random(SECRET_CHARACTERS)
+
+
+def csrf_of(session_secret: str) -> str:
+    """The token that goes with every change made in that session: 43 characters of base62. It says
+    nothing of the secret, and no other site can read it."""
+    key = session_secret.encode(errors="surrogatepass")
+    number = int.from_bytes(hmac.digest(key, CSRF_MESSAGE, "sha256"))
+    characters = []
+    for _ in range(SECRET_CHARACTERS):
+        number, digit = divmod(number, len(BASE62))
+        characters.append(BASE62[digit])
+    return "".join(characters)
 
 
 def new_id(kind: str) -> str:

@@ -25,6 +25,7 @@ from gateway.administration.pages import LIMIT_DEFAULT, Page
 from gateway.administration.store import Store, verb
 from gateway.domain.account import Role, User
 from gateway.domain.instants import instant_of
+from gateway.domain.permissions import Caller, permissions_of
 from gateway.errors import Conflict, NotFound, Unprocessable
 
 _hasher = PasswordHasher()
@@ -160,6 +161,14 @@ class UserVerbs(Store):
         async with self._reading() as db:
             row = (await db.execute(query)).one_or_none()
         return None if row is None else user_from(row)
+
+    async def caller_by_token(self, secret: str) -> Caller | None:
+        """Whose live token this is, and what they may do with it; None where it is unknown,
+        revoked or expired, or its user is disabled."""
+        user = await self.user_by_token(secret)
+        if user is None:
+            return None
+        return Caller(user=user, permissions=permissions_of(user.role), via="token")
 
     @verb
     async def get_user(self, user_id: str) -> User:

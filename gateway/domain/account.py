@@ -39,6 +39,39 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     created_at_ms: int
 
 
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log-in gives. `secret` is in no other answer; only its digest is stored."""
+
+    secret: str
+    user: User
+    expires_at_ms: int
+    """When it ends at the latest; it ends earlier where it is idle for long."""
+
+
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as it is listed: where it was begun and when it was last of use."""
+
+    id: str
+    created_at_ms: int
+    seen_at_ms: int
+    """To the minute."""
+    expires_at_ms: int
+    address: str | None
+    """The address that it was begun from."""
+
+
+class UserToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A live token as it is listed. Its secret was shown once."""
+
+    name: str
+    scopes: tuple[str, ...] | None
+    """The permissions that it is held to; None: all that its user's role has."""
+    created_at_ms: int
+    expires_at_ms: int | None
+    last_used_at_ms: int | None
+    """To the minute."""
+
+
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One change: what it was, who made it, and the subject before and after.
 

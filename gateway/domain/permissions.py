@@ -6,8 +6,11 @@ whoever checks one asks for the tenant too. Pure.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal
 
-from gateway.domain.account import Role
+import msgspec
+
+from gateway.domain.account import Role, User
 
 
 class Permission(StrEnum):
@@ -75,3 +78,13 @@ def permissions_of(
     the role does not have gives nothing."""
     held = PERMISSIONS_OF[role]
     return held if scopes is None else held & scopes
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks outside `/v1`, and what they may do there: what their role may, of a token only as
+    far as its scopes go."""
+
+    user: User
+    permissions: frozenset[Permission]
+    via: Literal["token", "session"]
+    """A session comes in a cookie, which browsers send on their own; a token does not."""
