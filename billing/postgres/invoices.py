@@ -138,6 +138,7 @@ async def list_invoices(
     *,
     limit: int = 100,
     before: UUID | None = None,
+    with_drafts: bool = True,
 ) -> list[StoredInvoice]:
     """The latest drafted first, those drafted before the invoice `before`."""
     query = _selected().order_by(_columns.id.desc()).limit(limit)
@@ -145,6 +146,8 @@ async def list_invoices(
         value = getattr(wanted, field.name)
         if value is not None:
             query = query.where(_columns[field.name] == value)
+    if not with_drafts:
+        query = query.where(_columns.status != Status.DRAFT)
     if before is not None:
         query = query.where(_columns.id < before)
     return [invoice_from(row) for row in await connection.execute(query)]

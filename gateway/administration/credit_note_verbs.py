@@ -85,6 +85,15 @@ class CreditNoteVerbs(InvoiceTransactions):
             note = await load_credit_note(db, note_id)
             return credit_note_view(note, await load_credit_document(db, note_id))
 
+    async def credit_note_owner(self, named: str) -> str | None:
+        """The tenant whose credit note that is; None where there is none."""
+        try:
+            found = await self.credit_note_id(named)
+            async with self._reading() as db:
+                return (await load_credit_note(db, found)).tenant_id
+        except NotFound:
+            return None
+
     async def credit_note_page(
         self,
         limit: int = LIMIT_DEFAULT,

@@ -150,6 +150,7 @@ class InvoiceDesk(CreditNoteVerbs):
         cursor: str | None = None,
         *,
         wanted: InvoiceFilter = InvoiceFilter(),  # noqa: B008 - frozen
+        with_drafts: bool = True,
     ) -> Page[View]:
         """Invoices without their lines, the latest drafted first."""
         check_page_limit(limit)
@@ -159,7 +160,9 @@ class InvoiceDesk(CreditNoteVerbs):
             check_month(wanted.month, "UTC")
         before = id_of_cursor(cursor)
         async with self._reading() as db:
-            found = await list_invoices(db, wanted, limit=limit + 1, before=before)
+            found = await list_invoices(
+                db, wanted, limit=limit + 1, before=before, with_drafts=with_drafts
+            )
         return page_of([(str(each.id), standing_view(each)) for each in found], limit)
 
     async def document(self, invoice_id: UUID) -> tuple[StoredInvoice, Document]:

@@ -54,6 +54,17 @@ class InvoiceTransactions:
         query = select(invoice.c.id).where(wanted)
         return await self._one(query, "invoice", named)
 
+    async def invoice_owner(self, named: str) -> str | None:
+        """The tenant whose invoice that is; None where there is none, and of a draft, of which its
+        tenant knows nothing."""
+        try:
+            found = await self.invoice_id(named)
+            async with self._reading() as db:
+                invoice = await load_invoice(db, found)
+        except (NotFound, Conflict):
+            return None
+        return None if invoice.status is Status.DRAFT else invoice.tenant_id
+
     async def named_invoice_id(self, named: str) -> UUID:
         """The same, where a field or a parameter names it. Raises Unprocessable, naming that."""
         try:

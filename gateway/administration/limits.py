@@ -12,6 +12,7 @@ from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.administration.views import tenant_limits
+from gateway.domain.key_ceiling import check_within
 from gateway.domain.limits_check import Reach, changed_limits, given_fields, limits_from
 from gateway.domain.tenant import ApiKey, Limits, Tenant, TenantLimits
 
@@ -47,10 +48,17 @@ class LimitVerbs(Store):
             return tenant_limits((await existing_tenant(db, tenant_id)).limits)
 
     async def put_key_limits(
-        self, actor: str, key_id: str, limits: Limits | Mapping[str, object]
+        self,
+        actor: str,
+        key_id: str,
+        limits: Limits | Mapping[str, object],
+        *,
+        within_tenant: bool = False,
     ) -> ApiKey:
-        """Replace a key's limits; its tenant's hold beside them."""
-        return await self._revise_key(actor, key_id, _replacement(limits))
+        """Replace a key's limits; its tenant's hold beside them. `within_tenant` refuses what goes
+        beyond those, which whoever runs the gateway may write, and the tenant's own people not."""
+        revise = _replacement(limits)
+        return await self._revise_key(actor, key_id, revise, within_tenant=within_tenant)
 
     async def change_key_limits(
         self,
@@ -100,7 +108,9 @@ class LimitVerbs(Store):
         return after
 
     @verb
-    async def _revise_key(self, actor: str, key_id: str, revise: Revision) -> ApiKey:
+    async def _revise_key(
+        self, actor: str, key_id: str, revise: Revision, *, within_tenant: bool = False
+    ) -> ApiKey:
         async with self._changing(actor) as change:
             before = await existing_key(change.db, key_id)
             owner = await existing_tenant(change.db, before.tenant_id)
@@ -113,6 +123,8 @@ class LimitVerbs(Store):
                 allowed_models=before.models,
             )
             revised = revise(before.limits, reach)
+            if within_tenant:
+                check_within(revised, before.limits, owner)
             if revised == before.limits:
                 return before
             row = await change.db.execute(

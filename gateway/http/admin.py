@@ -7,13 +7,15 @@ from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
 from gateway.administration import Administration
+from gateway.errors import NotFound
+from gateway.http.access import Own, check_access, owned_by
 from gateway.http.admin_audit import AuditController
 from gateway.http.admin_fleet import ModelController, WorkerController
 from gateway.http.admin_hosted import HostedController
 from gateway.http.admin_keys import KeyController
 from gateway.http.admin_tenants import TenantController
 from gateway.http.admin_users import UserController
-from gateway.http.guards import role_guard
+from gateway.http.guards import permission_guard
 from gateway.http.problems import PROBLEM_HANDLERS
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -22,12 +24,21 @@ BODY_BYTES_MAX = 1024 * 1024
 def admin_router(
     administration: Administration, *, more: Sequence[ControllerRouterHandler] = ()
 ) -> Router:
-    """`/admin/v1`, guarded by users' tokens; `more` are handlers that belong below it too.
+    """`/admin/v1`, guarded by users' tokens and sessions; `more` are handlers that belong below it
+    too.
 
     Errors are problems. Where no route is found it is the application that answers: give it
-    `problem_response` for paths outside `/v1`.
+    `problem_response` for paths outside `/v1`. Raises LookupError where a route names no
+    permission.
     """
-    return Router(
+
+    async def tenant_of_key(key_id: str) -> str | None:
+        try:
+            return (await administration.get_key(key_id)).tenant_id
+        except NotFound:
+            return None
+
+    router = Router(
         "/admin/v1",
         route_handlers=[
             TenantController,
@@ -40,7 +51,10 @@ def admin_router(
             *more,
         ],
         dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},
-        guards=[role_guard(administration)],
+        guards=[permission_guard(administration)],
+        opt=owned_by({Own.KEY: tenant_of_key}),
         exception_handlers=PROBLEM_HANDLERS,
         request_max_body_size=BODY_BYTES_MAX,
     )
+    check_access(router.routes)
+    return router

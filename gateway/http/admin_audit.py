@@ -5,6 +5,8 @@ from litestar.params import FromQuery
 
 from gateway.administration import AuditFilters
 from gateway.administration.views import View, audit_view, page_view
+from gateway.domain.permissions import Permission
+from gateway.http.access import needs
 from gateway.http.admin_requests import Verbs
 from gateway.http.openapi_answers import AuditAnswer, Page
 from gateway.http.openapi_operations import described
@@ -16,7 +18,7 @@ class AuditController(Controller):
     path = "/audit"
     tags = ("audit",)
 
-    @get(opt=described(Page[AuditAnswer]))
+    @get(opt=described(Page[AuditAnswer]) | needs(Permission.AUDIT_READ))
     async def list_audit(
         self,
         administration: Verbs,

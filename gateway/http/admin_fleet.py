@@ -5,11 +5,11 @@ from litestar import Controller, delete, get, post
 from litestar.params import FromPath, FromQuery
 
 from gateway.administration.views import View, model_view, page_view, worker_view
-from gateway.domain.account import Role
+from gateway.domain.permissions import Permission
 from gateway.domain.tenant import Model, Worker
+from gateway.http.access import needs
 from gateway.http.admin_bodies import DrainBody, ModelBody, WorkerBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
-from gateway.http.guards import WRITERS_OPTION
 from gateway.http.openapi_answers import ModelAnswer, Page, WorkerAnswer
 from gateway.http.openapi_operations import described
 
@@ -20,7 +20,7 @@ class ModelController(Controller):
     path = "/models"
     tags = ("models",)
 
-    @get(opt=described(Page[ModelAnswer]))
+    @get(opt=described(Page[ModelAnswer]) | needs(Permission.FLEET_READ))
     async def list_models(
         self,
         administration: Verbs,
@@ -31,7 +31,7 @@ class ModelController(Controller):
         page = await administration.list_models(limit, cursor)
         return page_view(page, [model_view(model) for model in page.items])
 
-    @post(opt=described(ModelAnswer, body=ModelBody))
+    @post(opt=described(ModelAnswer, body=ModelBody) | needs(Permission.FLEET_WRITE))
     async def register_model(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a model or change its token counts."""
         body = await read_body(request, ModelBody)
@@ -45,7 +45,7 @@ class WorkerController(Controller):
     path = "/workers"
     tags = ("workers",)
 
-    @get(opt=described(Page[WorkerAnswer]))
+    @get(opt=described(Page[WorkerAnswer]) | needs(Permission.FLEET_READ))
     async def list_workers(
         self,
         administration: Verbs,
@@ -56,19 +56,19 @@ class WorkerController(Controller):
         page = await administration.list_workers(limit, cursor)
         return page_view(page, [worker_view(worker) for worker in page.items])
 
-    @post(opt=described(WorkerAnswer, body=WorkerBody))
+    @post(opt=described(WorkerAnswer, body=WorkerBody) | needs(Permission.FLEET_WRITE))
     async def register_worker(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a worker or change it."""
         body = await read_body(request, WorkerBody)
         worker = Worker(**msgspec.structs.asdict(body))
         return worker_view(await administration.register_worker(actor_of(request), worker))
 
-    @get("/{worker_id:str}", opt=described(WorkerAnswer))
+    @get("/{worker_id:str}", opt=described(WorkerAnswer) | needs(Permission.FLEET_READ))
     async def get_worker(self, administration: Verbs, worker_id: FromPath[str]) -> View:
         """One worker."""
         return worker_view(await administration.get_worker(worker_id))
 
-    @delete("/{worker_id:str}", opt=described())
+    @delete("/{worker_id:str}", opt=described() | needs(Permission.FLEET_WRITE))
     async def remove_worker(
         self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]
     ) -> None:
@@ -78,10 +78,8 @@ class WorkerController(Controller):
     @post(
         "/{worker_id:str}/drain",
         status_code=200,
-        opt={
-            WRITERS_OPTION: frozenset({Role.ADMIN, Role.OPERATOR}),
-            **described(WorkerAnswer, body=DrainBody, body_required=False),
-        },
+        opt=described(WorkerAnswer, body=DrainBody, body_required=False)
+        | needs(Permission.FLEET_DRAIN),
     )
     async def drain_worker(
         self, request: AdminRequest, administration: Verbs, worker_id: FromPath[str]

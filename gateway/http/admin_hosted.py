@@ -8,6 +8,8 @@ from litestar.params import FromPath, FromQuery
 from gateway.administration.hosted_prices import parse_price
 from gateway.administration.views import View, hosted_view, page_view
 from gateway.domain.hosted import HostedModel, HostedPrice, HostedProvider
+from gateway.domain.permissions import Permission
+from gateway.http.access import needs
 from gateway.http.admin_bodies import (
     HostedBody,
     HostedModelBody,
@@ -26,7 +28,7 @@ class HostedController(Controller):
     path = "/hosted"
     tags = ("hosted",)
 
-    @get(opt=described(Page[HostedAnswer]))
+    @get(opt=described(Page[HostedAnswer]) | needs(Permission.FLEET_READ))
     async def list_hosted(
         self,
         administration: Verbs,
@@ -37,7 +39,7 @@ class HostedController(Controller):
         page = await administration.list_hosted_providers(limit, cursor)
         return page_view(page, [hosted_view(provider) for provider in page.items])
 
-    @post(opt=described(HostedAnswer, body=HostedBody))
+    @post(opt=described(HostedAnswer, body=HostedBody) | needs(Permission.FLEET_WRITE))
     async def register_hosted(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a hosted provider or replace it; its key stays where the body names none."""
         body = await _hosted_body(request)
@@ -46,12 +48,12 @@ class HostedController(Controller):
         )
         return hosted_view(registered)
 
-    @get("/{name:str}", opt=described(HostedAnswer))
+    @get("/{name:str}", opt=described(HostedAnswer) | needs(Permission.FLEET_READ))
     async def get_hosted(self, administration: Verbs, name: FromPath[str]) -> View:
         """One hosted provider."""
         return hosted_view(await administration.get_hosted_provider(name))
 
-    @delete("/{name:str}", opt=described())
+    @delete("/{name:str}", opt=described() | needs(Permission.FLEET_WRITE))
     async def remove_hosted(
         self, request: AdminRequest, administration: Verbs, name: FromPath[str]
     ) -> None:

@@ -6,9 +6,12 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import FromPath
 
 from gateway.administration.views import View, key_view
+from gateway.domain.permissions import Permission
 from gateway.domain.tenant import Limits
+from gateway.http.access import Own, needs
 from gateway.http.admin_bodies import RotationBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.guards import tenant_of
 from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer
 from gateway.http.openapi_operations import described
 
@@ -19,19 +22,23 @@ class KeyController(Controller):
     path = "/keys/{key_id:str}"
     tags = ("keys",)
 
-    @get(opt=described(KeyAnswer))
+    @get(opt=described(KeyAnswer) | needs(Permission.KEYS_READ, own=Own.KEY))
     async def get_key(self, administration: Verbs, key_id: FromPath[str]) -> View:
         """One key, revoked or not, without its secret."""
         return key_view(await administration.get_key(key_id))
 
-    @delete(opt=described())
+    @delete(opt=described() | needs(Permission.KEYS_WRITE, own=Own.KEY))
     async def revoke_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> None:
         """Revoke a key for good; every gateway refuses it within a second."""
         await administration.revoke_key(actor_of(request), key_id)
 
-    @post("/rotate", opt=described(NewKeyAnswer, body=RotationBody, body_required=False))
+    @post(
+        "/rotate",
+        opt=described(NewKeyAnswer, body=RotationBody, body_required=False)
+        | needs(Permission.KEYS_WRITE, own=Own.KEY),
+    )
     async def rotate_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> View:
@@ -43,15 +50,20 @@ class KeyController(Controller):
         )
         return key_view(key, secret=secret)
 
-    @get("/limits", opt=described(Limits))
+    @get("/limits", opt=described(Limits) | needs(Permission.KEYS_READ, own=Own.KEY))
     async def get_limits(self, administration: Verbs, key_id: FromPath[str]) -> Limits:
         """A key's own limits, in the form that PUT takes."""
         return await administration.get_key_limits(key_id)
 
-    @put("/limits", opt=described(Limits, body=Limits))
+    @put("/limits", opt=described(Limits, body=Limits) | needs(Permission.KEYS_WRITE, own=Own.KEY))
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> Limits:
-        """Replace all of a key's limits; fields that are absent take their defaults."""
+        """Replace all of a key's limits; fields that are absent take their defaults. A tenant's
+        admin sets none above the tenant's own."""
         fields = await read_body(request, dict[str, Any])
-        return (await administration.put_key_limits(actor_of(request), key_id, fields)).limits
+        within_tenant = tenant_of(request) is not None
+        changed = await administration.put_key_limits(
+            actor_of(request), key_id, fields, within_tenant=within_tenant
+        )
+        return changed.limits

@@ -7,8 +7,9 @@ from litestar.di import NamedDependency
 
 from gateway.administration import Administration
 from gateway.domain.account import User
+from gateway.domain.permissions import Caller
 
-AdminRequest = Request[User, Any, Any]
+AdminRequest = Request[User, Caller, Any]
 Verbs = NamedDependency[Administration]
 """The `administration` that the router was made with."""
 

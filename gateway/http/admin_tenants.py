@@ -5,6 +5,7 @@ from typing import Any
 from litestar import Controller, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
+from gateway.administration.tenant_views import own_tenant
 from gateway.administration.views import (
     View,
     key_view,
@@ -12,7 +13,9 @@ from gateway.administration.views import (
     tenant_limits,
     tenant_view,
 )
+from gateway.domain.permissions import Permission
 from gateway.domain.tenant import TenantLimits
+from gateway.http.access import Own, needs
 from gateway.http.admin_bodies import (
     KeyBody,
     TenantBody,
@@ -22,6 +25,7 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.guards import may, tenant_of
 from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer, Page, TenantAnswer
 from gateway.http.openapi_operations import described
 
@@ -32,7 +36,7 @@ class TenantController(Controller):
     path = "/tenants"
     tags = ("tenants",)
 
-    @get(opt=described(Page[TenantAnswer]))
+    @get(opt=described(Page[TenantAnswer]) | needs(Permission.TENANTS_READ))
     async def list_tenants(
         self,
         administration: Verbs,
@@ -43,7 +47,7 @@ class TenantController(Controller):
         page = await administration.list_tenants(limit, cursor)
         return page_view(page, [tenant_view(tenant) for tenant in page.items])
 
-    @post(opt=described(TenantAnswer, body=TenantBody))
+    @post(opt=described(TenantAnswer, body=TenantBody) | needs(Permission.TENANTS_WRITE))
     async def create_tenant(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a tenant."""
         body = await read_body(request, TenantBody)
@@ -58,12 +62,23 @@ class TenantController(Controller):
         )
         return tenant_view(tenant)
 
-    @get("/{tenant_id:str}", opt=described(TenantAnswer))
-    async def get_tenant(self, administration: Verbs, tenant_id: FromPath[str]) -> View:
-        """One tenant."""
-        return tenant_view(await administration.get_tenant(tenant_id))
+    @get(
+        "/{tenant_id:str}",
+        opt=described(TenantAnswer) | needs(Permission.TENANTS_READ, own=Own.TENANT),
+    )
+    async def get_tenant(
+        self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
+    ) -> View:
+        """One tenant; its own people see whom it is billed as where they may read invoices."""
+        view = tenant_view(await administration.get_tenant(tenant_id))
+        if tenant_of(request) is None:
+            return view
+        return own_tenant(view, with_billing=may(request, Permission.INVOICES_READ))
 
-    @patch("/{tenant_id:str}", opt=described(TenantAnswer, body=TenantChanges))
+    @patch(
+        "/{tenant_id:str}",
+        opt=described(TenantAnswer, body=TenantChanges) | needs(Permission.TENANTS_WRITE),
+    )
     async def update_tenant(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:
@@ -81,12 +96,18 @@ class TenantController(Controller):
         )
         return tenant_view(tenant)
 
-    @get("/{tenant_id:str}/limits", opt=described(TenantLimits))
+    @get(
+        "/{tenant_id:str}/limits",
+        opt=described(TenantLimits) | needs(Permission.TENANTS_READ, own=Own.TENANT),
+    )
     async def get_limits(self, administration: Verbs, tenant_id: FromPath[str]) -> TenantLimits:
         """A tenant's limits, in the form that PUT takes."""
         return await administration.get_tenant_limits(tenant_id)
 
-    @put("/{tenant_id:str}/limits", opt=described(TenantLimits, body=TenantLimits))
+    @put(
+        "/{tenant_id:str}/limits",
+        opt=described(TenantLimits, body=TenantLimits) | needs(Permission.TENANTS_WRITE),
+    )
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> TenantLimits:
@@ -95,7 +116,10 @@ class TenantController(Controller):
         tenant = await administration.put_tenant_limits(actor_of(request), tenant_id, fields)
         return tenant_limits(tenant.limits)
 
-    @get("/{tenant_id:str}/keys", opt=described(Page[KeyAnswer]))
+    @get(
+        "/{tenant_id:str}/keys",
+        opt=described(Page[KeyAnswer]) | needs(Permission.KEYS_READ, own=Own.TENANT),
+    )
     async def list_keys(
         self,
         administration: Verbs,
@@ -107,7 +131,10 @@ class TenantController(Controller):
         page = await administration.list_keys(tenant_id, limit, cursor)
         return page_view(page, [key_view(key) for key in page.items])
 
-    @post("/{tenant_id:str}/keys", opt=described(NewKeyAnswer, body=KeyBody))
+    @post(
+        "/{tenant_id:str}/keys",
+        opt=described(NewKeyAnswer, body=KeyBody) | needs(Permission.KEYS_WRITE, own=Own.TENANT),
+    )
     async def create_key(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
     ) -> View:

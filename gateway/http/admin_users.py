@@ -4,6 +4,8 @@ from litestar import Controller, delete, get, patch, post
 from litestar.params import FromPath, FromQuery
 
 from gateway.administration.views import View, page_view, user_view
+from gateway.domain.permissions import Permission
+from gateway.http.access import needs
 from gateway.http.admin_bodies import (
     TokenBody,
     UserBody,
@@ -23,7 +25,7 @@ class UserController(Controller):
     path = "/users"
     tags = ("users",)
 
-    @get(opt=described(Page[UserAnswer]))
+    @get(opt=described(Page[UserAnswer]) | needs(Permission.USERS_READ))
     async def list_users(
         self,
         administration: Verbs,
@@ -34,7 +36,7 @@ class UserController(Controller):
         page = await administration.list_users(limit, cursor)
         return page_view(page, [user_view(user) for user in page.items])
 
-    @post(opt=described(UserAnswer, body=UserBody))
+    @post(opt=described(UserAnswer, body=UserBody) | needs(Permission.USERS_WRITE))
     async def create_user(self, request: AdminRequest, administration: Verbs) -> View:
         """Create a user."""
         body = await read_body(request, UserBody)
@@ -43,12 +45,15 @@ class UserController(Controller):
         )
         return user_view(user)
 
-    @get("/{user_id:str}", opt=described(UserAnswer))
+    @get("/{user_id:str}", opt=described(UserAnswer) | needs(Permission.USERS_READ))
     async def get_user(self, administration: Verbs, user_id: FromPath[str]) -> View:
         """One user."""
         return user_view(await administration.get_user(user_id))
 
-    @patch("/{user_id:str}", opt=described(UserAnswer, body=UserChanges))
+    @patch(
+        "/{user_id:str}",
+        opt=described(UserAnswer, body=UserChanges) | needs(Permission.USERS_WRITE),
+    )
     async def update_user(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
@@ -63,7 +68,10 @@ class UserController(Controller):
         )
         return user_view(updated)
 
-    @post("/{user_id:str}/tokens", opt=described(NewTokenAnswer, body=TokenBody))
+    @post(
+        "/{user_id:str}/tokens",
+        opt=described(NewTokenAnswer, body=TokenBody) | needs(Permission.USERS_WRITE),
+    )
     async def issue_token(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
@@ -78,7 +86,7 @@ class UserController(Controller):
         )
         return {"user_id": user.id, "name": body.name.strip(), "token": token}
 
-    @delete("/{user_id:str}/tokens/{name:str}", opt=described())
+    @delete("/{user_id:str}/tokens/{name:str}", opt=described() | needs(Permission.USERS_WRITE))
     async def revoke_token(
         self,
         request: AdminRequest,

@@ -11,7 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.administration.budget_alerts import read_alerts
 from gateway.administration.checks import check_tenant_id
 from gateway.administration.views import View
+from gateway.domain.permissions import Permission
 from gateway.errors import StoreUnavailable
+from gateway.http.access import needs
 from gateway.http.openapi_answers import Instant, Page
 from gateway.http.openapi_operations import described
 
@@ -40,7 +42,7 @@ class BudgetAlertAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
 def budget_alerts_handler(engine: AsyncEngine) -> ControllerRouterHandler:
     """The handler; mounted under `/billing/v1`, whose guard it gets."""
 
-    @get("/budget-alerts", opt=described(Page[BudgetAlertAnswer]))
+    @get("/budget-alerts", opt=described(Page[BudgetAlertAnswer]) | needs(Permission.MONEY_READ))
     async def list_budget_alerts(
         *,
         tenant_id: FromQuery[str | None] = None,

@@ -10,11 +10,15 @@ from billing.domain.invoicing.lifecycle import Status
 from billing.postgres.invoices import InvoiceFilter
 from gateway.administration.invoice_checks import check_status
 from gateway.administration.invoice_desk import InvoiceDesk
+from gateway.administration.tenant_views import own_invoice
 from gateway.administration.views import View, page_view
+from gateway.domain.permissions import Permission
+from gateway.http.access import Own, needs, owned_by
 from gateway.http.admin_bodies import read_body
 from gateway.http.admin_requests import AdminRequest, actor_of
 from gateway.http.credit_notes import CreditNoteController, SellerController
 from gateway.http.documents import file_response, json_response, split_format
+from gateway.http.guards import tenant_of
 from gateway.http.invoice_bodies import DraftBody, IssueBody, PaymentBody, VoidBody
 from gateway.http.openapi_answers import Page
 from gateway.http.openapi_invoices import (
@@ -34,9 +38,10 @@ class InvoiceController(Controller):
     path = "/invoices"
     tags = ("invoices",)
 
-    @get(opt=described(Page[InvoiceSummaryAnswer]))
+    @get(opt=described(Page[InvoiceSummaryAnswer]) | needs(Permission.INVOICES_READ, own=Own.LIST))
     async def list_invoices(
         self,
+        request: AdminRequest,
         desk: Desk,
         *,
         limit: FromQuery[int] = 100,
@@ -47,14 +52,21 @@ class InvoiceController(Controller):
         status: FromQuery[str | None] = None,
     ) -> View:
         """Invoices without their lines, the latest drafted first; of a tenant, a month such as
-        2026-11, a currency or a status (draft, issued, paid, void) only."""
+        2026-11, a currency or a status (draft, issued, paid, void) only. A tenant's roles see its
+        own, and no drafts."""
+        held_to = tenant_of(request)
         wanted = InvoiceFilter(
-            tenant_id=tenant_id, month=period, currency=currency, status=check_status(status)
+            tenant_id=held_to or tenant_id,
+            month=period,
+            currency=currency,
+            status=check_status(status),
         )
-        page = await desk.page(limit, cursor, wanted=wanted)
+        page = await desk.page(limit, cursor, wanted=wanted, with_drafts=held_to is None)
+        if held_to is not None:
+            return page_view(page, [own_invoice(each) for each in page.items])
         return page_view(page, page.items)
 
-    @post(opt=described(InvoiceAnswer, body=DraftBody))
+    @post(opt=described(InvoiceAnswer, body=DraftBody) | needs(Permission.INVOICES_WRITE))
     async def draft_invoice(self, request: AdminRequest, desk: Desk) -> View:
         """Draft a tenant's invoice of a month, or draft it anew from the records that there are by
         now; the same again is the same invoice, and one that is issued stays as it is."""
@@ -65,23 +77,28 @@ class InvoiceController(Controller):
 
     @get(
         "/{invoice_id:str}",
-        opt=described(InvoiceAnswer, documents=InvoiceDocumentAnswer),
+        opt=described(InvoiceAnswer, documents=InvoiceDocumentAnswer)
+        | needs(Permission.INVOICES_READ, own=Own.INVOICE),
     )
-    async def get_invoice(self, desk: Desk, invoice_id: FromPath[str]) -> Response[Any]:
+    async def get_invoice(
+        self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
+    ) -> Response[Any]:
         """An invoice, by its id or number, with its lines, payments and credit notes. With an
         ending it is a file of what is printed: `.json`, `.csv` or `.pdf`, of an issued one always
         the same bytes."""
         named, wanted = split_format(invoice_id)
         found = await desk.invoice_id(named)
         if wanted is None:
-            return json_response(await desk.show(found))
+            view = await desk.show(found)
+            return json_response(view if tenant_of(request) is None else own_invoice(view))
         stored, document = await desk.document(found)
         return await file_response(document, wanted, void=stored.status is Status.VOID)
 
     @post(
         "/{invoice_id:str}/issue",
         status_code=200,
-        opt=described(InvoiceAnswer, body=IssueBody, body_required=False),
+        opt=described(InvoiceAnswer, body=IssueBody, body_required=False)
+        | needs(Permission.INVOICES_WRITE),
     )
     async def issue_invoice(
         self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
@@ -95,7 +112,11 @@ class InvoiceController(Controller):
             actor_of(request), await desk.invoice_id(invoice_id), override_reason=reason
         )
 
-    @post("/{invoice_id:str}/void", status_code=200, opt=described(InvoiceAnswer, body=VoidBody))
+    @post(
+        "/{invoice_id:str}/void",
+        status_code=200,
+        opt=described(InvoiceAnswer, body=VoidBody) | needs(Permission.INVOICES_WRITE),
+    )
     async def void_invoice(
         self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
     ) -> View:
@@ -105,7 +126,10 @@ class InvoiceController(Controller):
         found = await desk.invoice_id(invoice_id)
         return await desk.void(actor_of(request), found, reason=body.reason)
 
-    @post("/{invoice_id:str}/payments", opt=described(NotedPaymentAnswer, body=PaymentBody))
+    @post(
+        "/{invoice_id:str}/payments",
+        opt=described(NotedPaymentAnswer, body=PaymentBody) | needs(Permission.INVOICES_WRITE),
+    )
     async def note_payment(
         self, request: AdminRequest, desk: Desk, invoice_id: FromPath[str]
     ) -> View:
@@ -123,8 +147,16 @@ class InvoiceController(Controller):
 
 def invoice_router(desk: InvoiceDesk) -> Router:
     """Invoices, credit notes and the seller; mounted under `/billing/v1`, whose guard they get."""
+
+    async def invoice_owner(named: str) -> str | None:
+        return await desk.invoice_owner(split_format(named)[0])
+
+    async def credit_note_owner(named: str) -> str | None:
+        return await desk.credit_note_owner(split_format(named)[0])
+
     return Router(
         "/",
         route_handlers=[InvoiceController, CreditNoteController, SellerController],
         dependencies={"desk": Provide(lambda: desk, sync_to_thread=False)},
+        opt=owned_by({Own.INVOICE: invoice_owner, Own.CREDIT_NOTE: credit_note_owner}),
     )

@@ -6,11 +6,13 @@ from litestar import get
 from litestar.types import ControllerRouterHandler
 
 from gateway.domain.hosted import in_order
+from gateway.domain.permissions import Permission
 from gateway.domain.pools import pool_of_worker, pools_of
 from gateway.domain.scopes import tenant_scope
 from gateway.domain.tenant import Tenant
 from gateway.domain.worker import WorkerView
 from gateway.errors import StoreUnavailable
+from gateway.http.access import needs
 from gateway.http.openapi_answers import LiveAnswer
 from gateway.http.openapi_operations import described
 from gateway.serving.condition import Watch
@@ -53,7 +55,7 @@ def live_handler(
         queued = queued_of(tenant.id, uses)
         return {"id": tenant.id, **use_view(use, month), "sequences_queued": queued}
 
-    @get("/live", opt=described(LiveAnswer))
+    @get("/live", opt=described(LiveAnswer) | needs(Permission.LIVE_READ))
     async def live() -> Json:
         """Tenants that may hold something or wait, pools, workers, and what is degraded: with
         `redis:` also each tenant, with `queue:` each pool that could not be looked at."""

@@ -95,7 +95,8 @@ class BlockerAnswer(_Answer):
 class InvoiceSummaryAnswer(_Answer):
     """An invoice without its lines. A draft has no number; `outstanding` is what is still to be
     paid; `override` says why it was issued although something might still come; `simulated`
-    whether any of its usage is made up for a demonstration."""
+    whether any of its usage is made up for a demonstration. A tenant's roles are not told who did
+    what, nor why."""
 
     id: str
     number: str | None
@@ -114,7 +115,7 @@ class InvoiceSummaryAnswer(_Answer):
     simulated: bool
     cut_off: Instant
     drafted_at: Instant
-    drafted_by: str
+    drafted_by: str | None
     issued_at: Instant | None
     issued_by: str | None
     due_on: Day | None
@@ -135,7 +136,7 @@ class PaymentAnswer(_Answer):
     received_on: Day
     reference: str
     noted_at: Instant
-    noted_by: str
+    noted_by: str | None
 
 
 class NotedPaymentAnswer(PaymentAnswer):
@@ -159,7 +160,7 @@ class CreditNoteSummaryAnswer(_Answer):
     reference: str | None
     content_hash: str
     issued_at: Instant
-    issued_by: str
+    issued_by: str | None
 
 
 class UnbilledAnswer(_Answer):

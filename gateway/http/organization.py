@@ -1,5 +1,5 @@
 """`GET /v1/organization/usage/completions` and `/v1/organization/costs`, as OpenAI has them, for
-tools that read them there: of the key's own tenant, or of all for finance."""
+tools that read them there: of the key's own tenant, or of all for staff."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +19,7 @@ from billing.postgres.prices import PRICE_COLUMNS, price_from
 from billing.postgres.usage_buckets import Chosen, CostSum, TokenSum, sum_costs, sum_tokens
 from gateway.adapters.completeness import Found
 from gateway.adapters.usage_reports import UsageReports, standing_view
+from gateway.domain.permissions import Permission
 from gateway.http.openapi_operations import described
 from gateway.http.organization_answers import (
     CostPage,
@@ -32,7 +33,8 @@ from gateway.http.organization_readers import Reader
 
 Whole = Annotated[str, msgspec.Meta(extra_json_schema={"type": "integer"})]
 Switch = Annotated[str, msgspec.Meta(extra_json_schema={"type": "boolean"})]
-ReaderOf = Callable[[Request[Any, Any, Any]], Awaitable[Reader]]
+ReaderOf = Callable[[Request[Any, Any, Any], Permission], Awaitable[Reader]]
+"""Who reads, where the permission is the one that users need for it."""
 
 
 class OrganizationUsage:
@@ -93,10 +95,11 @@ def organization_handlers(
         page: FromQuery[str | None] = None,
     ) -> Response[bytes]:
         """Tokens and requests in buckets of a minute, an hour or a day, as OpenAI's usage endpoint
-        has them: of the key's tenant, or with the token of an admin or of finance of all, where
-        a tenant is a project. `start_time`, in Unix seconds, is needed. `complete` is false where
+        has them: of the key's tenant, or with a user's token of all that the user sees, where a
+        tenant is a project. `start_time`, in Unix seconds, is needed. `complete` is false where
         records may be missing."""
-        return _answer(await read.usage(request, await reader_of(request)))
+        reader = await reader_of(request, Permission.USAGE_READ)
+        return _answer(await read.usage(request, reader))
 
     @get("/v1/organization/costs", after_request=after_request, opt=described(CostPage))
     async def get_organization_costs(
@@ -115,7 +118,8 @@ def organization_handlers(
         """What it cost in buckets of a day, as OpenAI's costs endpoint has it, one result a
         currency. `start_time`, in Unix seconds, is needed. `unpriced_requests` have no price yet
         and are in no amount."""
-        return _answer(await read.costs(request, await reader_of(request)))
+        reader = await reader_of(request, Permission.INVOICES_READ)
+        return _answer(await read.costs(request, reader))
 
     return [get_organization_usage, get_organization_costs]
 

@@ -5,6 +5,8 @@ from litestar.params import FromQuery
 
 from gateway.administration.price_wishes import PriceTexts, read_price
 from gateway.administration.views import View, page_view, plan_view, price_view
+from gateway.domain.permissions import Permission
+from gateway.http.access import needs
 from gateway.http.admin_bodies import PlanBody, PriceBody, instant_ms, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
 from gateway.http.openapi_answers import Page, PlanAnswer, PriceAnswer
@@ -17,7 +19,7 @@ class PriceController(Controller):
     path = "/prices"
     tags = ("prices",)
 
-    @get(opt=described(Page[PriceAnswer]))
+    @get(opt=described(Page[PriceAnswer]) | needs(Permission.MONEY_READ))
     async def list_prices(
         self,
         administration: Verbs,
@@ -35,7 +37,7 @@ class PriceController(Controller):
         )
         return page_view(page, [price_view(price) for price in page.items])
 
-    @post(opt=described(PriceAnswer, body=PriceBody))
+    @post(opt=described(PriceAnswer, body=PriceBody) | needs(Permission.PRICES_WRITE))
     async def set_price(self, request: AdminRequest, administration: Verbs) -> View:
         """Add a price, or with `withdrawn` end those of a tenant, a plan or a class. Without
         `effective_from` it holds at once where it takes the place of none, else in 2 s; with it
@@ -56,7 +58,7 @@ class PlanController(Controller):
     path = "/plans"
     tags = ("prices",)
 
-    @get(opt=described(Page[PlanAnswer]))
+    @get(opt=described(Page[PlanAnswer]) | needs(Permission.MONEY_READ))
     async def list_plans(
         self,
         administration: Verbs,
@@ -69,7 +71,7 @@ class PlanController(Controller):
         page = await administration.list_plans(limit, cursor, tenant_id=tenant_id)
         return page_view(page, [plan_view(member) for member in page.items])
 
-    @post(opt=described(PlanAnswer, body=PlanBody))
+    @post(opt=described(PlanAnswer, body=PlanBody) | needs(Permission.PRICES_WRITE))
     async def set_plan(self, request: AdminRequest, administration: Verbs) -> View:
         """Put a tenant on a plan, or with null on none: in 2 s, or from `effective_from` on. A
         tenant on a plan pays the plan's prices where it has none of its own."""

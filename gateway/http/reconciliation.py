@@ -16,7 +16,9 @@ from billing.postgres.reconcile_runs import KeptRun, list_runs
 from gateway.administration.pages import check_page_limit, cursor_after, entry_id
 from gateway.administration.views import View
 from gateway.domain.instants import ms_of, shown
+from gateway.domain.permissions import Permission
 from gateway.errors import StoreUnavailable
+from gateway.http.access import needs
 from gateway.http.openapi_answers import Instant, Page
 from gateway.http.openapi_operations import described
 
@@ -60,7 +62,9 @@ class ReconciliationAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=T
 def reconciliation_handler(engine: AsyncEngine) -> ControllerRouterHandler:
     """The handler; mounted under `/billing/v1`, whose guard it gets."""
 
-    @get("/reconciliation", opt=described(Page[ReconciliationAnswer]))
+    @get(
+        "/reconciliation", opt=described(Page[ReconciliationAnswer]) | needs(Permission.MONEY_READ)
+    )
     async def list_reconciliations(
         *, limit: FromQuery[int] = 100, cursor: FromQuery[str | None] = None
     ) -> View:

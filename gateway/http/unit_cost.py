@@ -18,7 +18,9 @@ from gateway.adapters.usage_reports import standing_view
 from gateway.administration.unit_cost_view import unit_cost_view
 from gateway.administration.views import View
 from gateway.domain.instants import ms_of
+from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
+from gateway.http.access import needs
 from gateway.http.admin_bodies import instant_ms, read_body
 from gateway.http.openapi_operations import described
 from gateway.http.openapi_unit_cost import UnitCostAnswer, UnitCostBody
@@ -34,7 +36,11 @@ _FIELDS = (
 def unit_cost_handlers(costs: UnitCosts) -> list[HTTPRouteHandler]:
     """Both, without the path above them, and guarded by whoever mounts them."""
 
-    @get("/unit-cost", opt=described(UnitCostAnswer), tags=["unit-cost"])
+    @get(
+        "/unit-cost",
+        opt=described(UnitCostAnswer) | needs(Permission.MONEY_READ),
+        tags=["unit-cost"],
+    )
     async def get_unit_cost(
         request: Request[Any, Any, Any],
         *,
@@ -60,8 +66,12 @@ def unit_cost_handlers(costs: UnitCosts) -> list[HTTPRouteHandler]:
         `from_samples` are wanted; `hosted` and `coefficient` (`name=value`) may come often."""
         return await _answer(costs, _asked(request.query_params.multi_items()))
 
-    @post("/unit-cost", status_code=200, opt=described(UnitCostAnswer, body=UnitCostBody),
-          tags=["unit-cost"])  # fmt: skip
+    @post(
+        "/unit-cost",
+        status_code=200,
+        opt=described(UnitCostAnswer, body=UnitCostBody) | needs(Permission.MONEY_READ),
+        tags=["unit-cost"],
+    )
     async def post_unit_cost(request: Request[Any, Any, Any]) -> View:
         """The same, asked in a body, which may give the hours of each day. Changes nothing."""
         body = await read_body(request, UnitCostBody)

@@ -12,7 +12,11 @@ from billing.postgres.usage_records import GroupBy
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration.checks import check_tenant_id
 from gateway.administration.views import View
+from gateway.domain.permissions import Permission
 from gateway.errors import InvalidRequest, Unprocessable
+from gateway.http.access import Own, needs
+from gateway.http.admin_requests import AdminRequest
+from gateway.http.guards import tenant_of
 from gateway.http.openapi_operations import described
 from gateway.http.openapi_usage import OwnUsageAnswer, UsageReportAnswer
 from gateway.http.usage_query import read_query
@@ -59,11 +63,16 @@ def own_usage_handler(
 
 
 def usage_handler(reports: UsageReports) -> HTTPRouteHandler:
-    """`/billing/v1/usage`, without the path above it, and guarded by whoever mounts it."""
+    """`/billing/v1/usage`, without the path above it, and guarded by whoever mounts it. A tenant's
+    roles have the groups and the turns of `/v1/usage`."""
 
-    @get("/usage", opt=described(UsageReportAnswer), tags=["usage"])
+    @get(
+        "/usage",
+        opt=described(UsageReportAnswer) | needs(Permission.USAGE_READ, own=Own.LIST),
+        tags=["usage"],
+    )
     async def sum_usage(
-        request: Request[Any, Any, Any],
+        request: AdminRequest,
         *,
         tenant_id: FromQuery[str | None] = None,
         since: FromQuery[str | None] = None,
@@ -74,15 +83,16 @@ def usage_handler(reports: UsageReports) -> HTTPRouteHandler:
         """Sum usage by tenant, key, model, class, provider or day, of all tenants or one: requests
         that have ended, by when they arrived, of the last 30 days or from `since` on and before
         `until`. `complete` is false where records may be missing."""
+        held_to = tenant_of(request)
         query = read_query(
             request.query_params.multi_items(),
-            groups=GROUPS,
+            groups=GROUPS if held_to is None else OWN_GROUPS,
             refusal=Unprocessable,
             also=("tenant_id",),
         )
         if tenant_id is not None:
             check_tenant_id(tenant_id, field="tenant_id")
-        answered = await query.answer(reports, tenant_id=tenant_id)
+        answered = await query.answer(reports, tenant_id=held_to or tenant_id, asked_by=held_to)
         return {
             **answered.head, "items": answered.sums, "next_cursor": None, **answered.standing,
         }  # fmt: skip

@@ -14,6 +14,7 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
 from gateway.adapters.usage_reports import UsageReports
+from gateway.domain.permissions import Permission
 from gateway.domain.pools import pools_of
 from gateway.domain.request_id import request_id
 from gateway.errors import WeirError
@@ -148,8 +149,9 @@ def v1_handlers(
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
 
-    async def usage_reader_of(request: Request[Any, Any, Any]) -> Reader:
-        return await reader_of(one_each(request.scope), lambda: caller_of(request).tenant.id, users)
+    async def usage_reader_of(request: Request[Any, Any, Any], permission: Permission) -> Reader:
+        headers = one_each(request.scope)
+        return await reader_of(headers, lambda: caller_of(request).tenant.id, users, permission)
 
     @get("/v1/models", after_request=_with_id, opt=described(ModelsAnswer))
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
