@@ -13,9 +13,11 @@ from gateway.adapters.tables import (
     hosted_provider,
     model,
     tenant,
+    user_session,
+    user_token,
     worker,
 )
-from gateway.domain.account import AuditEntry, Role, User
+from gateway.domain.account import AuditEntry, OpenSession, Role, User, UserToken
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.instants import ms_of
 from gateway.domain.tenant import (
@@ -58,8 +60,25 @@ USER_COLUMNS: tuple[ColumnElement[Any], ...] = (
     app_user.c.id,
     app_user.c.email,
     app_user.c.role,
+    app_user.c.tenant_id,
     app_user.c.disabled_at,
     app_user.c.created_at,
+    app_user.c.locked_until,
+    app_user.c.last_login_at,
+)
+SESSION_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    user_session.c.id,
+    user_session.c.created_at,
+    user_session.c.seen_at,
+    user_session.c.expires_at,
+    user_session.c.address,
+)
+TOKEN_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    user_token.c.name,
+    user_token.c.scopes,
+    user_token.c.created_at,
+    user_token.c.expires_at,
+    user_token.c.last_used_at,
 )
 AUDIT_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(audit_log.c)
 
@@ -137,8 +156,33 @@ def user_from(row: Row[Any]) -> User:
         id=row.id,
         email=row.email,
         role=Role(row.role),
+        tenant_id=row.tenant_id,
         disabled=row.disabled_at is not None,
         created_at_ms=ms_of(row.created_at) or 0,
+        locked_until_ms=ms_of(row.locked_until),
+        last_login_at_ms=ms_of(row.last_login_at),
+    )
+
+
+def session_from(row: Row[Any]) -> OpenSession:
+    """The session of a row of SESSION_COLUMNS."""
+    return OpenSession(
+        id=row.id,
+        created_at_ms=ms_of(row.created_at) or 0,
+        seen_at_ms=ms_of(row.seen_at) or 0,
+        expires_at_ms=ms_of(row.expires_at) or 0,
+        address=row.address,
+    )
+
+
+def token_from(row: Row[Any]) -> UserToken:
+    """The token of a row of TOKEN_COLUMNS."""
+    return UserToken(
+        name=row.name,
+        scopes=None if row.scopes is None else tuple(row.scopes),
+        created_at_ms=ms_of(row.created_at) or 0,
+        expires_at_ms=ms_of(row.expires_at),
+        last_used_at_ms=ms_of(row.last_used_at),
     )
 
 
@@ -153,6 +197,9 @@ def audit_entry_from(row: Row[Any]) -> AuditEntry:
         subject_id=row.subject_id,
         before=row.before,
         after=row.after,
+        tenant_id=row.tenant_id,
+        change_id=row.change_id,
+        hash=bytes(row.hash).hex(),
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    FetchedValue,
     ForeignKey,
     Identity,
     Index,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Sequence,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -151,7 +153,19 @@ app_user = Table(
     Column("password_hash", Text, nullable=False),
     Column("disabled_at", DateTime(timezone=True)),
     _created_at(),
-    CheckConstraint("role IN ('admin', 'finance', 'operator', 'viewer')", name="role"),
+    Column("tenant_id", Text, ForeignKey("tenant.id")),
+    Column("failed_logins", Integer, nullable=False, server_default=text("0")),
+    Column("locked_until", DateTime(timezone=True)),
+    Column("last_login_at", DateTime(timezone=True)),
+    Column("password_changed_at", DateTime(timezone=True)),
+    CheckConstraint(
+        "role IN ('admin', 'finance', 'operator', 'viewer', 'tenant_admin', 'tenant_member')",
+        name="role",
+    ),
+    CheckConstraint(
+        "(tenant_id IS NOT NULL) = (role IN ('tenant_admin', 'tenant_member'))", name="tenant"
+    ),
+    CheckConstraint("failed_logins >= 0", name="failed_logins"),
 )
 Index("app_user_email_key", func.lower(app_user.c.email), unique=True)
 
@@ -164,7 +178,25 @@ user_token = Table(
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
     _created_at(),
+    Column("scopes", ARRAY(Text)),
+    Column("last_used_at", DateTime(timezone=True)),
     CheckConstraint("octet_length(digest) = 32", name="digest"),
+    CheckConstraint("cardinality(scopes) > 0", name="scopes"),
+)
+
+user_session = Table(
+    "user_session",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("user_id", Text, ForeignKey("app_user.id"), nullable=False, index=True),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("address", Text),
+    CheckConstraint("octet_length(digest) = 32", name="digest"),
+    CheckConstraint("created_at <= seen_at AND created_at < expires_at", name="instants"),
 )
 
 audit_log = Table(
@@ -178,7 +210,17 @@ audit_log = Table(
     Column("subject_id", Text, nullable=False),
     Column("before", JSONB),
     Column("after", JSONB),
+    Column("tenant_id", Text),
+    Column("change_id", Text),
+    Column("form", SmallInteger, nullable=False, server_default=text("1")),
+    Column("hash", LargeBinary, nullable=False, server_default=FetchedValue()),
     Index("audit_log_subject_kind_subject_id_id_idx", "subject_kind", "subject_id", "id"),
+    Index("audit_log_actor_id_idx", "actor", "id"),
+    Index("audit_log_action_id_idx", "action", "id", postgresql_ops={"action": "text_pattern_ops"}),
+    Index("audit_log_subject_id_id_idx", "subject_id", "id"),
+    Index("audit_log_tenant_id_id_idx", "tenant_id", "id"),
+    Index("audit_log_change_id_idx", "change_id"),
+    Index("audit_log_at_idx", "at"),
 )
 
 DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider, price, plan_member)

@@ -10,9 +10,14 @@ the change, and Unprocessable naming the field that cannot be accepted.
 """
 
 from gateway.administration.audit import AuditFilters, AuditVerbs
+from gateway.administration.audit_chain import ChainVerbs
+from gateway.administration.audit_export import ExportVerbs
+from gateway.administration.bulk_limits import BulkLimitVerbs
+from gateway.administration.confirming import ConfirmVerbs
 from gateway.administration.fleet import FleetVerbs
 from gateway.administration.hosted import HostedVerbs
 from gateway.administration.keys import KeyVerbs
+from gateway.administration.limit_preview import PreviewVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
 from gateway.administration.price_import import ImportVerbs
@@ -20,6 +25,7 @@ from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
 from gateway.administration.sessions import SessionVerbs
 from gateway.administration.tenants import TenantVerbs
+from gateway.administration.user_tokens import TokenVerbs
 from gateway.administration.users import UserVerbs
 
 __all__ = ["Administration", "AuditFilters", "NewPrice", "Page"]
@@ -29,12 +35,18 @@ class Administration(
     TenantVerbs,
     KeyVerbs,
     LimitVerbs,
+    BulkLimitVerbs,
+    PreviewVerbs,
+    ConfirmVerbs,
     FleetVerbs,
     HostedVerbs,
     ImportVerbs,
     RatingVerbs,
     UserVerbs,
+    TokenVerbs,
     SessionVerbs,
     AuditVerbs,
+    ChainVerbs,
+    ExportVerbs,
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

@@ -62,8 +62,9 @@ def plan_image(member: Membership) -> Image:
 
 
 def user_image(user: User) -> Image:
-    """A user; the password's hash is no part of it."""
-    return _without(user)
+    """A user but for when they logged in or were locked, which is no change of an administrator's;
+    the password's hash is no part of it."""
+    return _without(user, "locked_until_ms", "last_login_at_ms")
 
 
 def _without(subject: msgspec.Struct, *hidden: str) -> Image:

@@ -37,6 +37,9 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     """The tenant that a tenant's role is held in; None for every other role."""
     disabled: bool = False
     created_at_ms: int
+    locked_until_ms: int | None = None
+    """Until when no password is taken, after too many wrong ones. It may be past."""
+    last_login_at_ms: int | None = None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,3 +89,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     subject_id: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    tenant_id: str | None = None
+    """The tenant that the subject is or belongs to."""
+    change_id: str | None = None
+    """Shared by all entries of one change; None where a release before wrote the entry."""
+    hash: str = ""
+    """Of the chain, in hex: over this entry and the hash of the one before."""
