@@ -16,8 +16,10 @@ from gateway.adapters.copying import Copying
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.fleet import ProbedFleet
+from gateway.adapters.hosted_use import RedisHostedUses
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.storage import Storage
+from gateway.adapters.latencies import RedisSlices
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.pool_queue import RedisPoolQueue
@@ -35,13 +37,14 @@ from gateway.adapters.turns import RedisTurns
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
+from gateway.browsing import console_of
 from gateway.clock import SystemClock
-from gateway.finance import USAGE_POOL_SIZE, finance_router
+from gateway.everywhere import everywhere_loops
+from gateway.finance import USAGE_POOL_SIZE, finance_parts, finance_router
 from gateway.gauges import show_gauges
 from gateway.http.admin import admin_router
 from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
-from gateway.http.live import live_handler
 from gateway.http.openapi import document_handler
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, metering_loops, open_metering
@@ -51,6 +54,8 @@ from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
 from gateway.serving.earlier_life import lost_lease
 from gateway.serving.hosted import HostedFallback
+from gateway.serving.hosted_use import HostedUse
+from gateway.serving.latencies import Latencies
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.months import Months
@@ -61,6 +66,7 @@ from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
+from gateway.watching import live_view, request_stories, watching_handlers, watching_loops
 
 _END_MS = 3_000
 _log = logging.getLogger(__name__)
@@ -144,6 +150,8 @@ class Gateway:
             stream_ms_max=settings.stream_ms_max,
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
+        self.latencies = Latencies(RedisSlices(self.redis), self.clock)
+        self.hosted_use = HostedUse(RedisHostedUses(self.redis), self.clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -190,12 +198,14 @@ class Gateway:
         for loop in (
             self.leases.run(),
             *metering_loops(self),
+            *everywhere_loops(self),
             self.places.run(),
             self.reporter.run(),
             self.ceilings.run(),
             self.fleet.run(),
             self.live.run(),
             self.births.run(),
+            *watching_loops(self),
             watch_clock(self.watch, self.ledger, self.clock),
         ):
             self._start(loop)
@@ -280,9 +290,12 @@ def create_app(gateway: Gateway) -> Litestar:
         yield
         await gateway.close()
 
-    fallback = HostedFallback(gateway.directory, gateway.clock)
+    fallback = HostedFallback(gateway.directory, gateway.clock, use=gateway.hosted_use)
     administration = Administration(gateway.postgres, redis=gateway.redis)
     usage = UsageReports(gateway.usage_postgres, gateway.completeness)
+    finance = finance_parts(gateway, usage)
+    live, stories = live_view(gateway, fallback), request_stories(gateway)
+    console = console_of(gateway, administration, finance, live=live, stories=stories)
     return Litestar(
         route_handlers=[
             *v1_handlers(
@@ -298,24 +311,12 @@ def create_app(gateway: Gateway) -> Litestar:
                 users=administration,
             ),
             *health_handlers(gateway.watch.condition, lambda: show_gauges(gateway)),
-            admin_router(
-                administration,
-                more=[
-                    live_handler(
-                        gateway.directory,
-                        gateway.ledger,
-                        gateway.fleet,
-                        gateway.watch,
-                        fallback,
-                        clock=gateway.clock,
-                        looks=gateway.looks,
-                    )
-                ],
-            ),
-            finance_router(gateway, administration, usage),
+            admin_router(administration, more=watching_handlers(live, stories)),
+            finance_router(gateway, administration, finance),
+            console.router(),
             document_handler(),
         ],
-        exception_handlers={Exception: answer_exception},
+        exception_handlers={Exception: console.error_handler(answer_exception)},
         lifespan=[lifespan],
         openapi_config=None,
         logging_config=None,
@@ -335,6 +336,7 @@ def _completions(gateway: Gateway, fallback: HostedFallback) -> Completions:
         ),
         live=gateway.live,
         clock=gateway.clock,
+        on_ended=gateway.latencies.ended,
         policy=Policy(
             directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
             stores_unseen_ms_max=gateway.settings.stores_unseen_ms_max,

@@ -1,5 +1,6 @@
 """What finance asks of a gateway: the routes below `/billing/v1`, and what stands behind them."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ from litestar import Router
 from billing.domain.invoicing.issuing import Blocker
 from gateway.adapters.invoice_readiness import find_expected
 from gateway.adapters.reconciler_live import LiveStores
+from gateway.adapters.request_story import RequestStories
 from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
@@ -23,23 +25,37 @@ from gateway.http.usage import usage_handler
 if TYPE_CHECKING:
     from gateway.app import Gateway
 
-USAGE_POOL_SIZE = UsageReports.POOL_SIZE + UnitCosts.POOL_SIZE
+USAGE_POOL_SIZE = UsageReports.POOL_SIZE + UnitCosts.POOL_SIZE + RequestStories.POOL_SIZE
 """Connections for whoever asks what was used and what it cost."""
 
 
+@dataclass(frozen=True)
+class FinanceParts:
+    """What the finance API and the console's pages on money both ask."""
+
+    usage: UsageReports
+    unit_costs: UnitCosts
+    invoice_desk: InvoiceDesk
+
+
+def finance_parts(gateway: "Gateway", usage: UsageReports) -> FinanceParts:
+    """Of one gateway, to be made once: each part bounds the connections that it takes."""
+    unit_costs = UnitCosts(gateway.usage_postgres, gateway.completeness)
+    return FinanceParts(usage, unit_costs, _invoice_desk(gateway))
+
+
 def finance_router(
-    gateway: "Gateway", administration: Administration, usage: UsageReports
+    gateway: "Gateway", administration: Administration, parts: FinanceParts
 ) -> Router:
     """`/billing/v1`, whole."""
-    unit_costs = UnitCosts(gateway.usage_postgres, gateway.completeness)
     return billing_router(
         administration,
         more=[
-            usage_handler(usage),
-            *unit_cost_handlers(unit_costs),
+            usage_handler(parts.usage),
+            *unit_cost_handlers(parts.unit_costs),
             reconciliation_handler(gateway.reconciling_postgres),
             budget_alerts_handler(gateway.reconciling_postgres),
-            invoice_router(_invoice_desk(gateway)),
+            invoice_router(parts.invoice_desk),
         ],
     )
 

@@ -56,6 +56,10 @@ class Settings:
     """A batch request waits for a place for so long."""
     queue_tpot_ms: int = 40
     """The time per output token that ceilings are learned for; one value on every gateway."""
+    ttft_target_ms: int = 800
+    """What the live page holds the first tokens of interactive requests against."""
+    ttft_batch_target_ms: int = 60_000
+    """And those of batch."""
     queue_hosted_after_ms: int = 800
     """What may go to a hosted provider waits no longer for a worker."""
     directory_poll_ms: int = 250

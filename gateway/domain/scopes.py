@@ -71,6 +71,12 @@ def tenant_scope(tenant: Tenant) -> ScopeLimits:
     return _scope("tenant", tenant.limits_version, tenant.limits, tenant.currency)
 
 
+def model_scope(tenant: Tenant, model: str) -> ScopeLimits:
+    """The tenant's use of one model alone, as `scopes_of` has it."""
+    limits = tenant.limits.models.get(model, ModelLimits())
+    return _scope(f"model:{model}", tenant.limits_version, limits, tenant.currency)
+
+
 def _scope(scope: str, version: int, limits: Limits | ModelLimits, currency: str) -> ScopeLimits:
     budget = limits.monthly_budget
     return ScopeLimits(

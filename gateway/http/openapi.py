@@ -63,7 +63,8 @@ def document_handler() -> HTTPRouteHandler:
 
 
 def openapi_document(app: Litestar, *, version: str) -> Json:
-    """The document of every route that `app` has (OPTIONS, which Litestar answers, left out).
+    """The document of every route that `app` has, but for pages that are made for people, which
+    say `include_in_schema=False`, and OPTIONS, which Litestar answers.
 
     Raises LookupError for a handler that does not describe itself.
     """
@@ -106,7 +107,7 @@ def _routes_of(app: Litestar) -> Iterator[_Route]:
             yield _Route(route.path, "POST", 200, handler.fn, operation)
         elif isinstance(route, HTTPRoute):
             for method, (each, _) in route.route_handler_map.items():
-                if method != "OPTIONS":
+                if method != "OPTIONS" and each.resolve_include_in_schema():
                     operation = _described(each.opt, route.path_format)
                     yield _Route(route.path_format, method, each.status_code, each.fn, operation)
 
@@ -181,7 +182,8 @@ def _parameters(route: _Route) -> Iterator[Json]:
             schema |= {"minimum": 1, "maximum": LIMIT_MAX}
         if parameter.default not in (inspect.Parameter.empty, None):
             schema["default"] = parameter.default
-        yield {"name": name, "in": where, "required": where == "path", "schema": schema}
+        named = next((mark.name for mark in marks if getattr(mark, "name", None)), name)
+        yield {"name": named, "in": where, "required": where == "path", "schema": schema}
 
 
 def _where(marks: list[Any]) -> str | None:

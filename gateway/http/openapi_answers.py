@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from gateway.domain.account import Role
+from gateway.domain.confirmation import Unknown
 from gateway.domain.tenant import BillingProfile, EngineKind, Limits, RequestClass, TenantLimits
 
 Item = TypeVar("Item")
@@ -51,6 +52,17 @@ class NewKeyAnswer(KeyAnswer):
     """A key that was just made: the only answer that shows its secret."""
 
     secret: str
+
+
+class RevokedAnswer(_Answer):
+    """A revoked key, and which gateways refuse it already, by their ids. `unconfirmed` is null, and
+    `unknown` says why, where it is not known which gateways there are."""
+
+    id: str
+    revoked_at: Instant
+    confirmed: list[str]
+    unconfirmed: list[str] | None
+    unknown: Unknown | None
 
 
 class ModelAnswer(_Answer):
@@ -141,8 +153,13 @@ class UserAnswer(_Answer):
     id: str
     email: str
     role: Role
+    tenant_id: str | None
+    """The tenant of a tenant's role."""
     disabled: bool
     created_at: Instant
+    last_login_at: Instant | None
+    locked_until: Instant | None
+    """Until when no password is taken, after too many wrong ones; it may be past."""
 
 
 class NewTokenAnswer(_Answer):
@@ -164,6 +181,11 @@ class AuditAnswer(_Answer):
     subject_id: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    tenant_id: str | None
+    change_id: str | None
+    hash: str
+    withheld: bool
+    """Whether `before` and `after` say of money, which the caller may not read."""
 
 
 class Page(_Answer, Generic[Item]):
@@ -190,104 +212,6 @@ class ScopeUseAnswer(_Answer):
     remaining_this_month: str | None
     currency: str
     month_resets_at: Instant | None
-
-
-class LiveTenant(ScopeUseAnswer):
-    """A tenant that holds something or waits. `sequences_queued` are its requests that wait, those
-    for its own limits included; null where a model's queue could not be looked at."""
-
-    id: str
-    sequences_queued: int | None
-
-
-class QueuedTokens(_Answer):
-    """Tokens that wait, by class."""
-
-    interactive: int
-    batch: int
-
-
-class LiveClass(_Answer):
-    """What of one class waits for a place. Weighted tokens count in the order: output twice.
-    `predicted_wait_ms` is of a request behind all of them, null while nothing is known."""
-
-    requests: int
-    weighted_tokens: int
-    oldest_wait_ms: int | None
-    predicted_wait_ms: int | None
-
-
-class LiveQueue(_Answer):
-    """By class."""
-
-    interactive: LiveClass
-    batch: LiveClass
-
-
-class LivePool(_Answer):
-    """A pool's queue, over all gateways. `class` is the one that its workers are reserved for, null
-    of the model's others. `parked` wait for their own tenant's limits; `sequences_running` have
-    places on workers. All of it null where it could not be looked at."""
-
-    model: str
-    request_class: RequestClass | None = msgspec.field(name="class")
-    queued_tokens: QueuedTokens | None
-    queue: LiveQueue | None
-    parked: int | None
-    sequences_running: int | None
-
-
-class LivePlaces(_Answer):
-    """What places on a worker hold, of all gateways, and its ceilings; null is no ceiling. Batch is
-    sent up to `batch_max` sequences of any class, interactive up to `sequences_max`."""
-
-    sequences: int
-    sequences_max: int | None
-    batch_max: int | None
-    tokens: int
-    tokens_max: int | None
-
-
-class LiveWorker(_Answer):
-    """A worker as this gateway sees it; null is what the engine does not report. `places` are the
-    queue's own account of it, null where it has none."""
-
-    id: str
-    model: str
-    engine: str
-    healthy: bool
-    draining: bool
-    request_class: RequestClass | None = msgspec.field(name="class")
-    running: int | None
-    waiting: int | None
-    in_flight: int
-    kv_used_tokens: int | None
-    kv_total_tokens: int | None
-    load_age_ms: int | None
-    version: str | None
-    cache_report: bool | None
-    priority_order: str | None
-    context_tokens: int | None
-    places: LivePlaces | None
-
-
-class LiveHosted(_Answer):
-    """A hosted provider; `circuit` is this gateway's own: closed, open or half_open."""
-
-    name: str
-    enabled: bool
-    models: list[str]
-    circuit: str
-
-
-class LiveAnswer(_Answer):
-    """What runs now, over all gateways, and what is degraded."""
-
-    tenants: list[LiveTenant]
-    pools: list[LivePool]
-    workers: list[LiveWorker]
-    hosted: list[LiveHosted]
-    degraded: list[str]
 
 
 class HealthAnswer(_Answer):

@@ -1,6 +1,6 @@
 """What is asked of usage, as parameters of an address, and how it is answered."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -92,9 +92,9 @@ def read_query(
         if name in values:
             raise refusal(f"{name} is given twice", param=name)
         values[name] = value
-    until = _instant(values, "until", refusal)
+    until = read_instant(values, "until", refusal)
     end = datetime.now(UTC) if until is None else until
-    since = _instant(values, "since", refusal) or max(_EARLIEST, end - timedelta(days=DAYS))
+    since = read_instant(values, "since", refusal) or max(_EARLIEST, end - timedelta(days=DAYS))
     if until is not None and since >= until:
         raise refusal("since must be before until", param="since")
     if end - since > timedelta(days=DAYS_MAX):
@@ -102,7 +102,10 @@ def read_query(
     return UsageQuery(since, until, _group(values, groups, refusal), _zone(values, refusal))
 
 
-def _instant(values: dict[str, str], name: str, refusal: type[WeirError]) -> datetime | None:
+def read_instant(
+    values: Mapping[str, str], name: str, refusal: type[WeirError]
+) -> datetime | None:
+    """An instant among an address's parameters; None where it is not given. Raises `refusal`."""
     if name not in values:
         return None
     try:

@@ -1,6 +1,7 @@
 """How an admitted request is closed: one record, then one settlement, whatever happened before."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from billing.domain.price_book import PriceBook
@@ -54,13 +55,16 @@ class Closing:
         journal: UsageJournal,
         directory: Directory,
         clock: Clock,
+        on_ended: Callable[[UsageRecord], None] = lambda _: None,
     ) -> None:
+        """`on_ended` hears of each record that is durable."""
         self._estimator = estimator
         self._leases = leases
         self._places = places
         self._journal = journal
         self._directory = directory
         self._clock = clock
+        self._on_ended = on_ended
 
     async def usage(self, running: Running, outcome: Outcome) -> UsageRecord:
         """What it used and costs. Does not raise: where a bug of ours is in the way, the request is
@@ -103,6 +107,7 @@ class Closing:
             log_failure(_log, error, "request %s could not be recorded", record.request_id)
             return WeirError("the gateway failed on this request")
         metrics.observe_ended(record)
+        self._on_ended(record)
         return None
 
     async def settle(self, running: Running, record: UsageRecord) -> None:

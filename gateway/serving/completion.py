@@ -10,13 +10,14 @@ undone of the two is done by `closing`.
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
-from billing.domain.usage_record import Outcome
+from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
 from gateway.domain.pools import pool_of
 from gateway.domain.request_id import request_id
+from gateway.domain.tenant import ApiKey
 from gateway.domain.worker import WorkerView
 from gateway.errors import WeirError
 from gateway.serving.admit import Wait, admit
@@ -50,6 +51,7 @@ from gateway.serving.record import client_usage
 from gateway.serving.relay import relay
 from gateway.serving.spending import spending_of
 from gateway.serving.upstream_body import PATHS
+from gateway.serving.withdrawal import check_not_withdrawn
 from gateway.telemetry import metrics
 from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
@@ -87,7 +89,9 @@ class Completions:
         live: LiveRequests,
         clock: Clock,
         policy: Policy,
+        on_ended: Callable[[UsageRecord], None] = lambda _: None,
     ) -> None:
+        """`on_ended` hears of each request's record."""
         self._directory = directory
         self._reader = reader
         self._estimator = Estimator(tokenizer, leases)
@@ -101,6 +105,7 @@ class Completions:
             journal=journal,
             directory=directory,
             clock=clock,
+            on_ended=on_ended,
         )
         self._upstream = upstream
         self._live = live
@@ -154,6 +159,7 @@ class Completions:
         needs = await self._estimate(asking)
         if arrival.connection.left:
             raise ClientGone
+        check_not_withdrawn(asking.caller.key, self._directory)  # its body may have taken its time
         held = await admit(
             asking,
             needs,
@@ -165,10 +171,17 @@ class Completions:
             places=self._places,
             clock=self._clock,
         )
-        live = LiveRequest(arrival.connection, self._clock.monotonic_us())
+        caller = asking.caller
+        live = LiveRequest(
+            arrival.connection,
+            self._clock.monotonic_us(),
+            tenant_id=caller.tenant.id,
+            key_id=caller.key.id,
+        )
         running = Running(asking, held, live)
         try:
             self._live.add(live)
+            self._withdraw_if_late(live, caller.key)
             running.choices = choices_of(
                 asking,
                 held.needs,
@@ -183,6 +196,13 @@ class Completions:
                     await asyncio.shield(self._kept(self._closing.close(running)))
             finally:
                 self._live.remove(live)
+
+    def _withdraw_if_late(self, live: LiveRequest, key: ApiKey) -> None:
+        """What is withdrawn is told to those that are live: of what came just before, see here."""
+        try:
+            check_not_withdrawn(key, self._directory)
+        except WeirError as refusal:
+            live.withdraw(refusal)
 
     def _caller(self, arrival: Arrival, *, now_ms: int) -> Caller:
         return authenticate(

@@ -10,6 +10,7 @@ out as one that does not serve the model.
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gateway.domain.circuit import Circuit, CircuitState, Leave
 from gateway.domain.hosted import HostedTarget, in_order, target_of
@@ -22,6 +23,9 @@ from gateway.telemetry import metrics
 from gateway.wire.hosted_body import can_be_hosted
 from gateway.wire.request import CompletionRequest
 
+if TYPE_CHECKING:
+    from gateway.serving.hosted_use import HostedUse
+
 POLICY_AGE_MS_MAX = 1_000
 _STATES = {CircuitState.CLOSED: 0, CircuitState.HALF_OPEN: 1, CircuitState.OPEN: 2}
 
@@ -33,6 +37,8 @@ class HostedFallback:
     directory: Directory
     clock: Clock
     circuits: dict[str, Circuit] = field(default_factory=lambda: defaultdict(Circuit))
+    use: "HostedUse | None" = None
+    """Is told of each stream."""
 
     def allows(self, caller: Caller, request: CompletionRequest) -> bool:
         """Whether the request may go to a provider by what is known now, at most a second old.
@@ -130,6 +136,8 @@ class HostedRoute:
                 return False
             held = self._leaves[target.id] = HostedLeave(circuit, leave)
         held.open += 1
+        if self.fallback.use is not None:
+            self.fallback.use.began(target.id)
         return True
 
     def answered(self, target: HostedTarget) -> None:
@@ -142,6 +150,8 @@ class HostedRoute:
         """An attempt has ended; `works` is what it tells of the provider, None where nothing."""
         held = self._leaves[target.id]
         held.open -= 1
+        if self.fallback.use is not None:
+            self.fallback.use.ended(target.id)
         held.succeeded |= works is True
         if works is False and not held.failed:
             held.failed = True

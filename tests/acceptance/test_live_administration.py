@@ -7,7 +7,7 @@ import urllib.request
 import msgspec
 from weir_dev import WeirDev
 
-from gateway.http.openapi_answers import LiveAnswer
+from gateway.http.openapi_live import LiveAnswer
 from gateway.http.openapi_v1 import LimitsAnswer
 
 WITHIN_S = 1.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from gateway.http import openapi_answers, openapi_v1
+from gateway.http import openapi_live, openapi_v1
 from gateway.telemetry import pools, queue
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queue.md").read_text()
@@ -33,7 +33,7 @@ def test_its_fields_are_those_of_the_answers() -> None:
     """What it says of `/v1/limits` and `/admin/v1/live`."""
     structs = (
         openapi_v1.OwnQueue, openapi_v1.ModelQueue, openapi_v1.ClassQueue, openapi_v1.NextInQueue,
-        openapi_answers.LivePool, openapi_answers.LiveClass, openapi_answers.LivePlaces,
+        openapi_live.LivePool, openapi_live.LiveClass, openapi_live.LivePlaces,
     )  # fmt: skip
     for struct in structs:
         for field in struct.__struct_fields__:
