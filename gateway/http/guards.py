@@ -86,11 +86,7 @@ async def caller_of(connection: Connection, users: Users) -> Caller:
 async def check_own_site(connection: Connection) -> None:
     """A change in a session comes from our own pages, and with the session's CSRF token in the
     header `x-csrf-token` or the form's field `csrf`. Raises Forbidden."""
-    site = connection.headers.get("sec-fetch-site", "same-origin")
-    origin = connection.headers.get("origin")
-    host = connection.headers.get("host", "")
-    if site != "same-origin" or (origin is not None and urlsplit(origin).netloc != host):
-        raise Forbidden("changes in a session come from its own site", code="cross_site")
+    check_same_site(connection)
     given = connection.headers.get(CSRF_HEADER)
     if given is None and isinstance(connection, Request):
         given = await _form_field(connection)
@@ -100,6 +96,16 @@ async def check_own_site(connection: Connection) -> None:
             f"changes in a session need its CSRF token: {CSRF_HEADER}, or the field {CSRF_FIELD}",
             code="csrf",
         )
+
+
+def check_same_site(connection: Connection) -> None:
+    """A browser says that it is a page of ours that sends this; what is no browser says nothing.
+    Raises Forbidden."""
+    site = connection.headers.get("sec-fetch-site", "same-origin")
+    origin = connection.headers.get("origin")
+    host = connection.headers.get("host", "")
+    if site != "same-origin" or (origin is not None and urlsplit(origin).netloc != host):
+        raise Forbidden("changes in a session come from its own site", code="cross_site")
 
 
 def tenant_of(request: Request[User, Any, Any]) -> str | None:
