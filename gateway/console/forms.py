@@ -1,0 +1,76 @@
+"""What was typed into a form, and what is wrong with it: shown again as it was, at its field."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.errors import Conflict, Unprocessable, WeirError
+
+TEXT_CHARACTERS_MAX = 100_000
+
+
+@dataclass
+class Form:
+    """The fields of a form by name. `errors` names what is wrong by field; under "" what is wrong
+    with the whole."""
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def filled(cls, values: Mapping[str, object]) -> "Form":
+        """A form that shows what is stored; None is an empty field."""
+        return cls({name: ["" if v is None else str(v)] for name, v in values.items()})
+
+    def text(self, name: str) -> str:
+        """What was typed, without space around it."""
+        return self.values.get(name, [""])[0].strip()
+
+    def secret(self, name: str) -> str:
+        """What was typed, to the last space: for passwords."""
+        return self.values.get(name, [""])[0]
+
+    def optional(self, name: str) -> str | None:
+        """What was typed, None where the field was left empty."""
+        return self.text(name) or None
+
+    def all(self, name: str) -> list[str]:
+        """Every choice of that name, for boxes that were ticked."""
+        return self.values.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        """Whether the box was ticked."""
+        return bool(self.text(name))
+
+    def whole(self, name: str) -> int | None:
+        """A whole number, None where the field was left empty; spaces and commas between thousands
+        are taken as such. What is none is noted at the field, and the form is not `ok`."""
+        text = self.text(name).replace(",", "").replace(" ", "")
+        if not text:
+            return None
+        if text.isascii() and text.isdigit() and len(text) <= 18:
+            return int(text)
+        self.errors[name] = "must be a whole number"
+        return None
+
+    def need(self, *names: str) -> None:
+        """Note at each of these fields that it is empty, where it is."""
+        for name in names:
+            if not self.text(name):
+                self.errors[name] = "must not be empty"
+
+    def refused(self, error: WeirError) -> "Form":
+        """This form with what a verb said of it, at the field that it named."""
+        param = (error.param or "").split(".")[0]
+        known = param if param in self.values else ""
+        message = error.message.removeprefix(f"{error.param}: ") if known else error.message
+        self.errors[known] = message
+        return self
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is known to be wrong with it."""
+        return not self.errors
+
+
+REFUSALS = (Unprocessable, Conflict)
+"""What a verb raises where a form should be shown again: `except REFUSALS as error`."""

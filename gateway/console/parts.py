@@ -1,0 +1,38 @@
+"""What the pages of the console are given by the composition root."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.adapters.request_story import RequestStories
+from gateway.adapters.unit_costs import UnitCosts
+from gateway.adapters.usage_reports import UsageReports
+from gateway.administration import Administration
+from gateway.administration.invoice_desk import InvoiceDesk
+from gateway.serving.live_view import LiveView
+from gateway.serving.ports import Clock, Directory, Fleet, Ledger
+from gateway.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsoleParts:
+    """Verbs and readings, each the one that the APIs answer from: a page shows the same figures."""
+
+    administration: Administration
+    directory: Directory
+    """What this gateway knows of tenants, keys, models and workers, without asking Postgres."""
+    fleet: Fleet
+    ledger: Ledger
+    live: LiveView
+    """`await live.look()` is as `GET /admin/v1/live` answers. Raises StoreUnavailable."""
+    stories: RequestStories
+    """What is known of single requests."""
+    usage: UsageReports
+    unit_costs: UnitCosts
+    invoice_desk: InvoiceDesk
+    finance_postgres: AsyncEngine
+    """For reading findings of the reconciliation and budget alerts, as `/billing/v1` does."""
+    clock: Clock
+    settings: Settings
+    version: str
+    """Weir's own, for the footer."""

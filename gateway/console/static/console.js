@@ -1,0 +1,113 @@
+// What the console adds to its pages where scripts run: keys, copying, and live parts that say when
+// they are old. Every page works without it.
+"use strict";
+
+(() => {
+  // Keys: "/" to the search field, "g" and a letter to a page, "?" for the list.
+  let led = false;
+  const typing = (element) => element.closest("input, select, textarea, [contenteditable], dialog");
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) {
+      led = false;
+      return;
+    }
+    if (led) {
+      led = false;
+      const place = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
+      if (place) {
+        event.preventDefault();
+        location.assign(place.href);
+      }
+    } else if (event.key === "g") {
+      led = true;
+      setTimeout(() => { led = false; }, 1500);
+    } else if (event.key === "/") {
+      const search = document.querySelector("[type=search]");
+      if (search) {
+        event.preventDefault();
+        search.focus();
+        search.select();
+      }
+    } else if (event.key === "?") {
+      document.getElementById("keys")?.showModal();
+    } else if (event.key === "Escape") {
+      for (const open of document.querySelectorAll("details.confirm[open], details.menu[open]")) open.open = false;
+    }
+  });
+
+  // Copying: <button data-copy="id of what is copied">.
+  const showCopyButtons = () => {
+    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const source = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected: copy it now";
+    }
+  });
+
+  // Live parts. A part that was not read for three turns is old, whatever the reason is.
+  const readAt = new WeakMap();
+  const regions = () => document.querySelectorAll("[data-live]");
+  const clock = (at) => new Date(at).toISOString().slice(11, 19);
+
+  const isFresh = (region) => {
+    readAt.set(region, Date.now());
+    region.classList.remove("is-stale");
+    region.querySelector(".stale").hidden = true;
+  };
+  const isOld = (region) => {
+    if (region.classList.contains("is-stale")) return;
+    const note = region.querySelector(".stale");
+    note.textContent = `Not updated since ${clock(readAt.get(region))} UTC: the gateway does not answer. It is asked again every few seconds.`;
+    note.hidden = false;
+    region.classList.add("is-stale");
+  };
+  const regionOf = (event) => event.target.closest?.("[data-live]");
+
+  document.addEventListener("htmx:before:request", (event) => {
+    // Nobody looks at a hidden tab, and nothing is asked for it.
+    if (document.hidden && regionOf(event)) event.preventDefault();
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    const region = regionOf(event);
+    const status = event.detail.ctx?.response?.status ?? 200;
+    if (region && status < 400) isFresh(region);
+    showCopyButtons();
+  });
+  for (const name of ["htmx:error", "htmx:response:error"]) {
+    document.addEventListener(name, (event) => {
+      const region = regionOf(event);
+      if (region) isOld(region);
+    });
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    for (const region of regions()) {
+      const part = region.querySelector(".live-part");
+      if (part) htmx.trigger(part, "every");
+    }
+  });
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const region of regions()) {
+      const allowed_ms = 3000 * Number(region.dataset.live) + 2000;
+      if (Date.now() - readAt.get(region) > allowed_ms) isOld(region);
+    }
+  }, 1000);
+
+  const begin = () => {
+    regions().forEach((region) => readAt.set(region, Date.now()));
+    showCopyButtons();
+    for (const hint of document.querySelectorAll(".keys-hint")) hint.hidden = false;
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();

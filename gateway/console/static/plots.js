@@ -1,0 +1,63 @@
+// Draws every <div data-plot="id of its JSON"> with uPlot, in the theme's colours, and again where
+// the width or the theme changes or a live part brought new numbers.
+"use strict";
+
+(() => {
+  const drawn = new Map();
+  const SERIES = 6;
+
+  const colour = (name) => {
+    // A custom property may be light-dark(): what it comes to is only told for a real property.
+    const probe = document.createElement("span");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+  const short = (number) => {
+    for (const [step, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+      if (Math.abs(number) >= step) return `${+(number / step).toFixed(1)}${letter}`;
+    }
+    return String(+number.toFixed(2));
+  };
+
+  const draw = (box) => {
+    const text = document.getElementById(box.dataset.plot).textContent;
+    box.hidden = false;
+    const width = box.clientWidth;
+    const before = drawn.get(box);
+    if (before && before.text === text && before.width === width) return;
+    before?.plot.destroy();
+    const data = JSON.parse(text);
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    const bars = data.kind === "bars" ? uPlot.paths.bars({ size: [0.7, 40], align: 0 }) : undefined;
+    const series = data.series.map((each, at) => {
+      const stroke = colour(`--series-${(at % SERIES) + 1}`);
+      return { label: each.name, stroke, width: bars ? 0 : 1.5, fill: bars ? stroke : undefined, paths: bars, points: { show: false }, value: (_, value) => (value === null ? "not known" : `${value.toLocaleString("en")} ${data.unit ?? ""}`) };
+    });
+    const options = {
+      width, height: 240,
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "UTC"),
+      cursor: { drag: { x: false, y: false } },
+      scales: { x: { time: data.time !== false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+      axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(short) }],
+      series: [{ label: data.time === false ? "At" : "UTC" }, ...series],
+    };
+    const plot = new uPlot(options, [data.x, ...data.series.map((each) => each.values)], box);
+    drawn.set(box, { plot, text, width });
+  };
+  const all = () => {
+    for (const box of document.querySelectorAll("[data-plot]")) draw(box);
+    for (const [box, { plot }] of drawn) {
+      if (!box.isConnected) { plot.destroy(); drawn.delete(box); }
+    }
+  };
+
+  const again = () => { drawn.forEach((each) => { each.text = null; }); all(); };
+  let waiting = 0;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(all, 120); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  document.addEventListener("htmx:after:swap", all);
+  all();
+})();
