@@ -1,7 +1,6 @@
 """One request to the console: who asks, what they may, and every way to answer them."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from litestar import Request, Response
@@ -23,14 +22,20 @@ Answer = Response[str]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class Visit:
     """What a page is given. `caller` is None on pages for whoever asks, before they log in."""
 
-    request: Request[Any, Any, Any]
-    parts: ConsoleParts
-    renderer: Renderer
-    caller: Caller | None
+    def __init__(
+        self,
+        request: Request[Any, Any, Any],
+        parts: ConsoleParts,
+        renderer: Renderer,
+        caller: Caller | None,
+    ) -> None:
+        self.request = request
+        self.parts = parts
+        self.caller = caller
+        self._renderer = renderer
 
     @property
     def user(self) -> User:
@@ -134,7 +139,7 @@ class Visit:
 
     def _draw(self, template: str, context: dict[str, Any]) -> str:
         now_ms = self.parts.clock.now_ms()
-        return self.renderer.draw(template, {"visit": self, "now_ms": now_ms, **context})
+        return self._renderer.draw(template, {"visit": self, "now_ms": now_ms, **context})
 
 
 Here = NamedDependency[Visit]
