@@ -96,6 +96,9 @@ class Settings:
     shutdown_grace_ms: int = 30_000
     show_worker_header: bool = False
     """Whether answers carry x-weir-worker."""
+    console_secure_cookie: bool = False
+    """Whether browsers come by https though requests come here without: a proxy ends it. Then the
+    cookie of a session is kept to https."""
     cache_salt_secret: str = ""
     """Derives each tenant's cache salt; set it to the same value on every replica."""
     alert_webhook_url: str = ""

@@ -8,7 +8,7 @@ from billing.domain.money import show_amount
 from billing.domain.price_book import Membership, Price
 from gateway.administration.hosted_prices import show_price
 from gateway.administration.pages import Page
-from gateway.domain.account import AuditEntry, User
+from gateway.domain.account import AuditEntry, OpenSession, User, UserToken
 from gateway.domain.hosted import HostedPrice, HostedProvider
 from gateway.domain.instants import shown
 from gateway.domain.tenant import (
@@ -146,16 +146,48 @@ def user_view(user: User) -> View:
         "id": user.id,
         "email": user.email,
         "role": user.role.value,
+        "tenant_id": user.tenant_id,
         "disabled": user.disabled,
         "created_at": shown(user.created_at_ms),
+        "last_login_at": shown(user.last_login_at_ms),
+        "locked_until": shown(user.locked_until_ms),
     }
 
 
-def audit_view(entry: AuditEntry) -> View:
-    """An entry of the audit log."""
+def token_view(token: UserToken) -> View:
+    """A user's token."""
+    return {
+        "name": token.name,
+        "scopes": None if token.scopes is None else list(token.scopes),
+        "created_at": shown(token.created_at_ms),
+        "expires_at": shown(token.expires_at_ms),
+        "last_used_at": shown(token.last_used_at_ms),
+    }
+
+
+def session_view(session: OpenSession) -> View:
+    """A user's session."""
+    return {
+        "id": session.id,
+        "created_at": shown(session.created_at_ms),
+        "seen_at": shown(session.seen_at_ms),
+        "expires_at": shown(session.expires_at_ms),
+        "address": session.address,
+    }
+
+
+MONEY_KINDS = frozenset({"price", "invoice", "credit_note", "seller"})
+"""Kinds of subjects that say of money before and after."""
+
+
+def audit_view(entry: AuditEntry, *, money: bool = True) -> View:
+    """An entry of the audit log; without `money` what it says of that is withheld."""
     view: View = msgspec.to_builtins(entry)
     del view["at_ms"]
-    return {**view, "at": shown(entry.at_ms)}
+    withheld = not money and entry.subject_kind in MONEY_KINDS
+    if withheld:
+        view |= {"before": None, "after": None}
+    return {**view, "at": shown(entry.at_ms), "withheld": withheld}
 
 
 def page_view(page: Page[Any], items: list[View]) -> View:

@@ -9,10 +9,12 @@ from litestar.types import ControllerRouterHandler
 from gateway.administration import Administration
 from gateway.errors import NotFound
 from gateway.http.access import Own, check_access, owned_by
-from gateway.http.admin_audit import AuditController
+from gateway.http.admin_audit import AuditController, AuditFileController
+from gateway.http.admin_bulk import BulkController
 from gateway.http.admin_fleet import ModelController, WorkerController
 from gateway.http.admin_hosted import HostedController
 from gateway.http.admin_keys import KeyController
+from gateway.http.admin_session import SessionController
 from gateway.http.admin_tenants import TenantController
 from gateway.http.admin_users import UserController
 from gateway.http.guards import permission_guard
@@ -47,7 +49,10 @@ def admin_router(
             WorkerController,
             HostedController,
             UserController,
+            SessionController,
             AuditController,
+            AuditFileController,
+            BulkController,
             *more,
         ],
         dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},

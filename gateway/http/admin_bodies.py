@@ -152,12 +152,15 @@ class UserBody(_Strict):
     email: str
     role: Role
     password: str
+    tenant_id: str | None = None
+    """The tenant of a tenant's role; null for every other."""
 
 
 class UserChanges(_Strict):
     """What changes of a user; what is absent stays."""
 
     role: Role | UnsetType = UNSET
+    tenant_id: str | UnsetType | None = UNSET
     disabled: bool | UnsetType = UNSET
 
 
@@ -165,7 +168,29 @@ class TokenBody(_Strict):
     """A new token."""
 
     name: str
+    scopes: list[str] | None = None
+    """The permissions that it is held to; null: all that the user's role has."""
     expires_at: datetime | None = None
+
+
+class PasswordBody(_Strict):
+    """Another user's new password."""
+
+    password: str
+
+
+class OwnPasswordBody(_Strict):
+    """One's own new password, from who knows the current one."""
+
+    current_password: str
+    password: str
+
+
+class LoginBody(_Strict):
+    """Who logs in."""
+
+    email: str
+    password: str
 
 
 async def read_body(

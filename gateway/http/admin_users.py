@@ -1,12 +1,14 @@
-"""Users and their tokens on the admin API."""
+"""Users, their tokens and their sessions on the admin API."""
 
-from litestar import Controller, delete, get, patch, post
+from litestar import Controller, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
-from gateway.administration.views import View, page_view, user_view
+from gateway.administration.views import View, page_view, session_view, token_view, user_view
 from gateway.domain.permissions import Permission
+from gateway.errors import Conflict
 from gateway.http.access import needs
 from gateway.http.admin_bodies import (
+    PasswordBody,
     TokenBody,
     UserBody,
     UserChanges,
@@ -15,6 +17,7 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.openapi_accounts import EndedAnswer, SessionsAnswer, TokensAnswer
 from gateway.http.openapi_answers import NewTokenAnswer, Page, UserAnswer
 from gateway.http.openapi_operations import described
 
@@ -41,7 +44,7 @@ class UserController(Controller):
         """Create a user."""
         body = await read_body(request, UserBody)
         user = await administration.create_user(
-            actor_of(request), body.email, body.role, body.password
+            actor_of(request), body.email, body.role, body.password, tenant_id=body.tenant_id
         )
         return user_view(user)
 
@@ -57,16 +60,75 @@ class UserController(Controller):
     async def update_user(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
-        """Change the role, or whether all of the user's tokens are refused."""
+        """Change the role, the tenant, or whether the user may come in at all. Ends their
+        sessions."""
         body = await read_body(request, UserChanges)
         user = await administration.get_user(user_id)
         updated = await administration.update_user(
             actor_of(request),
             user.email,
             role=unless_absent(body.role),
+            tenant_id=body.tenant_id,
             disabled=unless_absent(body.disabled),
         )
         return user_view(updated)
+
+    @put(
+        "/{user_id:str}/password",
+        opt=described(UserAnswer, body=PasswordBody) | needs(Permission.USERS_WRITE),
+    )
+    async def set_password(
+        self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
+    ) -> View:
+        """Give another user a new password. Ends their sessions and unlocks them. One's own is
+        changed at `/session/password`."""
+        body = await read_body(request, PasswordBody)
+        if user_id == request.user.id:
+            raise Conflict("one's own password is changed at /admin/v1/session/password")
+        user = await administration.get_user(user_id)
+        changed = await administration.set_password(actor_of(request), user.email, body.password)
+        return user_view(changed)
+
+    @get("/{user_id:str}/sessions", opt=described(SessionsAnswer) | needs(Permission.USERS_READ))
+    async def list_sessions(self, administration: Verbs, user_id: FromPath[str]) -> View:
+        """The user's live sessions, the latest first."""
+        user = await administration.get_user(user_id)
+        sessions = await administration.list_sessions(user.email)
+        return {"items": [session_view(session) for session in sessions]}
+
+    @delete(
+        "/{user_id:str}/sessions",
+        status_code=200,
+        opt=described(EndedAnswer) | needs(Permission.USERS_WRITE),
+    )
+    async def end_sessions(
+        self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
+    ) -> View:
+        """End all of the user's sessions."""
+        user = await administration.get_user(user_id)
+        return {"ended": await administration.log_out_everywhere(actor_of(request), user.email)}
+
+    @delete(
+        "/{user_id:str}/sessions/{session_id:str}",
+        opt=described() | needs(Permission.USERS_WRITE),
+    )
+    async def end_session(
+        self,
+        request: AdminRequest,
+        administration: Verbs,
+        user_id: FromPath[str],
+        session_id: FromPath[str],
+    ) -> None:
+        """End that session of the user's."""
+        user = await administration.get_user(user_id)
+        await administration.end_session(actor_of(request), user.email, session_id)
+
+    @get("/{user_id:str}/tokens", opt=described(TokensAnswer) | needs(Permission.USERS_READ))
+    async def list_tokens(self, administration: Verbs, user_id: FromPath[str]) -> View:
+        """The user's live tokens by name, without their secrets."""
+        user = await administration.get_user(user_id)
+        tokens = await administration.list_tokens(user.email)
+        return {"items": [token_view(token) for token in tokens]}
 
     @post(
         "/{user_id:str}/tokens",
@@ -82,6 +144,7 @@ class UserController(Controller):
             actor_of(request),
             user.email,
             body.name,
+            scopes=body.scopes,
             expires_at_ms=instant_ms(body.expires_at, field="expires_at"),
         )
         return {"user_id": user.id, "name": body.name.strip(), "token": token}

@@ -1,10 +1,23 @@
 """The cookie that holds a session: for this server alone, and out of reach of scripts."""
 
+from typing import Any
+
+from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie
 
 from gateway.domain.account import Session
 
 SESSION_COOKIE = "weir_session"
+SECURE_STATE = "secure_cookies"
+"""The application's state of that name says that browsers come by https, whatever comes here."""
+
+
+def keeps_to_https(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Whether the cookie is to be kept to https: the request came by it, or the operator says that
+    a proxy before this gateway ends it."""
+    if connection.scope.get("scheme") == "https":
+        return True
+    return bool(connection.app.state.get(SECURE_STATE, False))
 
 
 def session_cookie(session: Session, *, now_ms: int, secure: bool) -> Cookie:

@@ -144,9 +144,7 @@ async def _changed(administration: Administration) -> object:
     return await administration.change_password(ME, EMAIL, PASSWORD, "another long password")
 
 
-@pytest.mark.parametrize(
-    "deed", [_elsewhere, _disabled, _promoted, _of_a_tenant, _reset, _changed]
-)
+@pytest.mark.parametrize("deed", [_elsewhere, _disabled, _promoted, _of_a_tenant, _reset, _changed])
 async def test_what_ends_all_sessions(
     timed: Administration, deed: Callable[[Administration], Awaitable[object]]
 ) -> None:
