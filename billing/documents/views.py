@@ -45,7 +45,8 @@ def invoice_view(document: Document) -> View:
 
 
 def credit_note_view(document: CreditDocument) -> View:
-    """A credit note, whole. `amount` of a line is what is credited of it."""
+    """A credit note, whole. `amount` of a line is what is credited of it, `invoiced` what it was;
+    all else is as on the invoice."""
     currency, note = document.currency, document.note
     credited = {line.position: line.amount_minor for line in note.lines}
     return {
@@ -63,13 +64,10 @@ def credit_note_view(document: CreditDocument) -> View:
         "period": period_view(document.period),
         "reason": note.reason,
         "lines": [
-            {
-                "position": line.position,
-                "model": line.model,
-                "unit": line.unit,
+            line_view(line, currency)
+            | {
                 "invoiced": show_minor(line.amount_minor, currency),
                 "amount": show_minor(credited[line.position], currency),
-                "tax_rate": show_tax_rate(line.tax_rate_milli_percent),
             }
             for line in document.lines
         ],

@@ -14,9 +14,12 @@ import msgspec
 
 from billing.domain.price_lines import Timeline, layered
 
-PRICE_PICO_MAX = 10**12
-"""Pico-units of the currency per token: one whole unit per token, which is 10**6 a million tokens
-and dear in any currency."""
+PRICE_PICO_MAX = 8 * 10**12
+"""Pico-units of the currency per token: eight whole units per token, which are 8 * 10**6 a million
+tokens: some 300 dollars in dong, 500 in rupiah. A request of TOKENS_COVERED at the dearest prices
+costs what a column of 64 bits holds."""
+TOKENS_COVERED = 2**20
+"""Tokens of one request, prompt and output together."""
 REQUEST_PICO_MAX = 10**17
 """Pico-units per request: a hundred thousand whole units."""
 

@@ -1,4 +1,4 @@
-"""The table of alerts about budgets, as queries name it. Migration 0015 makes it."""
+"""The table of alerts about budgets, as queries name it. Migrations 0015 and 0018 make it."""
 
 from sqlalchemy import (
     BigInteger,
@@ -50,8 +50,7 @@ budget_alert = Table(
         "tenant_id",
         "api_key_id",
         "model",
-        "period_start",
-        "period_end",
+        "month",
         "currency",
         "threshold_percent",
         "limit_pico",
@@ -73,4 +72,5 @@ budget_alert = Table(
     ),
 )
 """`api_key_id` and `model` say whose budget it is: both NULL, the tenant's. Amounts are pico-units,
-as they were when it was noticed; `unpriced_requests` are in neither."""
+as they were when it was noticed; `unpriced_requests` are in neither. A month is told of by its
+name: of another time zone it is the same, whatever its bounds."""

@@ -1,7 +1,7 @@
 """What an invoice is for, and where late records of earlier months may be.
 
-These are found by counts: a quarter of an hour whose roll-up has more billable records than
-invoices have taken of it, or that is marked to be made anew.
+These are found by sums: a quarter of an hour whose roll-up has not as many billable records, or not
+of the same cost, as invoices have taken of it, or that is marked to be made anew.
 """
 
 from datetime import datetime
@@ -44,18 +44,19 @@ WITH months AS (
         CAST(:names AS text[]), CAST(:starts AS timestamptz[]), CAST(:ends AS timestamptz[])
     ) WITH ORDINALITY AS m (name, begins, ends, rank)
 ), taken AS (
-    SELECT bucket, sum(requests) AS requests
+    SELECT bucket, sum(requests) AS requests, sum(invoice_quarter.cost_pico) AS cost_pico
     FROM invoice_quarter JOIN invoice ON invoice.id = invoice_quarter.invoice_id
     WHERE tenant_id = :tenant AND currency = :currency AND status IN ('issued', 'paid')
     GROUP BY bucket
 ), rolled AS (
-    SELECT bucket, sum(requests) AS requests FROM usage_rollup
+    SELECT bucket, sum(requests) AS requests, sum(cost_pico) AS cost_pico FROM usage_rollup
     WHERE tenant_id = :tenant AND (currency = :currency OR currency IS NULL)
         AND billable AND final AND bucket >= :first AND bucket < :start
     GROUP BY bucket
 ), looked_at AS (
     SELECT bucket FROM rolled LEFT JOIN taken USING (bucket)
-    WHERE rolled.requests > coalesce(taken.requests, 0)
+    WHERE rolled.requests <> coalesce(taken.requests, 0)
+        OR rolled.cost_pico IS DISTINCT FROM taken.cost_pico
     UNION SELECT bucket FROM usage_rollup_dirty
     WHERE tenant_id = :tenant AND bucket >= :first AND bucket < :start
 )

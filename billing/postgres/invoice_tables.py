@@ -1,5 +1,5 @@
-"""The tables of invoices, as queries name them. Migration 0014 makes them, and the triggers that
-keep what is issued as it is."""
+"""The tables of invoices, as queries name them. Migrations 0014 and 0018 make them, and the
+triggers that keep what is issued as it is."""
 
 from sqlalchemy import (
     BigInteger,
@@ -84,6 +84,7 @@ invoice = Table(
     Column("voided_at", _INSTANT),
     Column("voided_by", Text),
     Column("void_reason", Text),
+    Column("changes", BigInteger, nullable=False, server_default="0"),
     _check("currency", "currency ~ '^[A-Z]{3}$'"),
     _check("month", "month ~ '^[0-9]{4}-(0[1-9]|1[0-2])$'"),
     _check("period", "period_start < period_end"),
@@ -117,7 +118,8 @@ invoice = Table(
 )
 """One per tenant, currency and month that is not void. `document` is what is printed, in its
 canonical bytes: of a draft as it was when it was last made, of all others for ever. Instants and
-amounts beside it are for queries; `cut_off` is when its rows were looked for."""
+amounts beside it are for queries; `cut_off` is when its rows were looked for. Triggers count in
+`changes` what is added to it, so that two who add at once never miss each other."""
 
 invoice_line = Table(
     "invoice_line",
@@ -252,10 +254,19 @@ payment = Table(
     Column("reference", Text, nullable=False),
     _now("noted_at"),
     Column("noted_by", Text, nullable=False),
+    Column("overpays", Boolean, nullable=False, server_default=text("false")),
+    Column("reverses", Uuid, ForeignKey("payment.id"), unique=True),
+    Column("reason", Text),
     UniqueConstraint("invoice_id", "reference", name="payment_invoice_id_reference_key"),
-    _check("amount", "amount_minor > 0"),
+    _check(
+        "amount",
+        "CASE WHEN reverses IS NULL THEN amount_minor > 0 AND reason IS NULL"
+        " ELSE amount_minor < 0 AND reason IS NOT NULL AND NOT overpays END",
+    ),
 )
-"""Payments that finance has noted; one reference of an invoice is one payment."""
+"""Payments that finance has noted; one reference of an invoice is one payment. `overpays` where it
+was more than was outstanding. One that `reverses` another takes it back, whole: its amount is below
+nothing, and `reason` says why."""
 
 invoice_number = Table(
     "invoice_number",

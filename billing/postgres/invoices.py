@@ -86,6 +86,12 @@ class StoredPayment(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     noted_at: datetime
     noted_by: str
+    overpays: bool
+    """Whether it was more than was outstanding."""
+    reverses: UUID | None
+    """The payment that it takes back; its amount is that one's below nothing."""
+    reason: str | None
+    """Why that is taken back."""
 
 
 class InvoiceFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,9 +176,8 @@ async def load_document(connection: AsyncConnection, invoice_id: UUID) -> Docume
 
 async def list_payments(connection: AsyncConnection, invoice_id: UUID) -> list[StoredPayment]:
     """Of an invoice, in the order in which they were noted."""
-    names = StoredPayment.__struct_fields__
     rows = await connection.execute(
-        select(*(payment.c[name] for name in names))
+        select(*(payment.c[name] for name in StoredPayment.__struct_fields__))
         .where(payment.c.invoice_id == invoice_id)
         .order_by(payment.c.id)
     )

@@ -1,4 +1,4 @@
-"""The price book's tables, as queries name them. Migrations 0004 and 0013 make them."""
+"""The price book's tables, as queries name them. Migrations 0004, 0013 and 0018 make them."""
 
 from sqlalchemy import (
     BigInteger,

@@ -1,4 +1,5 @@
-"""What an invoice may become: draft, then issued, then paid or void, and never back."""
+"""What an invoice may become: draft, then issued, then paid or void; back from paid only where a
+payment is taken back."""
 
 from enum import StrEnum
 
@@ -39,6 +40,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             return 0
         return max(0, self.total_minor - self.paid_minor - self.credited_minor)
 
+    @property
+    def overpaid_minor(self) -> int:
+        """What is to be paid back: payments and credit notes beyond the total; never negative."""
+        if self.status in {Status.DRAFT, Status.VOID}:
+            return 0
+        return max(0, self.paid_minor + self.credited_minor - self.total_minor)
+
 
 def issued(standing: Standing) -> Standing:
     """After issuing, which a second time changes nothing. An invoice of nothing is paid at once.
@@ -62,20 +70,27 @@ def voided(standing: Standing) -> Standing:
     return replace(standing, status=Status.VOID)
 
 
-def paid(standing: Standing, amount_minor: int) -> Standing:
+def paid(standing: Standing, amount_minor: int, *, may_overpay: bool = False) -> Standing:
     """After a payment. Raises RefusedChange unless it is issued, and for an amount that is not
-    positive or more than what is outstanding."""
+    positive or, unless it `may_overpay`, more than what is outstanding."""
     _must_be_issued(standing, "a payment")
     if amount_minor <= 0:
         raise RefusedChange("a payment is more than nothing")
-    if not standing.outstanding_minor:
+    if not standing.outstanding_minor and not may_overpay:
         raise RefusedChange("it is paid: nothing of it is outstanding")
-    if amount_minor > standing.outstanding_minor:
+    if amount_minor > standing.outstanding_minor and not may_overpay:
         raise RefusedChange(
             f"only {standing.outstanding_minor} minor units of it are outstanding, "
             f"not {amount_minor}"
         )
     return _settled(replace(standing, paid_minor=standing.paid_minor + amount_minor))
+
+
+def taken_back(standing: Standing, amount_minor: int) -> Standing:
+    """After a payment of that amount was taken back: issued again, where that leaves something
+    outstanding. Raises RefusedChange unless it is issued or paid."""
+    _must_be_issued(standing, "a payment that is taken back")
+    return _settled(replace(standing, paid_minor=standing.paid_minor - amount_minor))
 
 
 def credited(standing: Standing, amount_minor: int) -> Standing:

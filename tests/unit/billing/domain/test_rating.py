@@ -5,7 +5,14 @@ from msgspec.structs import replace
 from usage_examples import a_record
 
 from billing.domain.money import parse_amount
-from billing.domain.price_book import PRICE_PICO_MAX, REQUEST_PICO_MAX, Membership, Price, PriceBook
+from billing.domain.price_book import (
+    PRICE_PICO_MAX,
+    REQUEST_PICO_MAX,
+    TOKENS_COVERED,
+    Membership,
+    Price,
+    PriceBook,
+)
 from billing.domain.rating import COST_PICO_MAX, Cost, cost_pico, most_pico, rate, rated
 
 PRICE = Price(

@@ -129,6 +129,21 @@ async def test_quarters_that_are_whole_are_not_looked_at(world: InvoiceWorld) ->
     assert (late.bucket, late.month) == (datetime(2026, 1, 7, 12, tzinfo=UTC), "2026-01")
 
 
+async def test_a_record_that_left_hides_no_late_one(world: InvoiceWorld) -> None:
+    """One that was invoiced is made unbillable behind the guards' back, and another of its quarter
+    comes late: as many as before, and the late one is on the next invoice all the same."""
+    first = await world.use("2026-01-05T00:00:00Z")
+    await world.close("2026-01")
+    await world.sql(
+        "ALTER TABLE usage_record DISABLE TRIGGER usage_record_is_invoiced_update",
+        "UPDATE usage_record SET billable = false WHERE request_id = :id",
+        id=first.request_id,
+    )
+    await world.use("2026-01-05T00:01:00Z", output_tokens=first.output_tokens + 1)
+    await world.roll_up()
+    assert (await world.close("2026-02")).invoice.row_count == 1
+
+
 class Told(UsedRow, kw_only=True):
     """A row with its own record's price, as the specification sees it."""
 
