@@ -1,11 +1,15 @@
 """`/console` itself: the way to the first page that somebody may see, and the theme."""
 
+from pathlib import Path
+
 from litestar import get, post
+from litestar.params import FromPath
 
 from gateway.console.access import open_page, personal_page
 from gateway.console.cookies import THEMES, theme_cookie
 from gateway.console.guard import LOGIN_PATH, own_path
 from gateway.console.visit import Answer, Here
+from gateway.errors import NotFound
 
 
 @get("/", opt=personal_page())
@@ -25,4 +29,10 @@ async def set_theme(visit: Here) -> Answer:
     return visit.go(to, also=theme_cookie(theme if theme in THEMES else "system"))
 
 
-PAGES = (go_home, set_theme)
+@get("/{rest:path}", opt=personal_page())
+async def find_nothing(rest: FromPath[Path]) -> Answer:
+    """Where there is no page: who is logged in finds their way on from there."""
+    raise NotFound("")
+
+
+PAGES = (go_home, set_theme, find_nothing)
