@@ -24,14 +24,17 @@ def show_page(view: View, columns: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(view).decode())
         return
-    rows = [[_cell(item.get(column)) for column in columns] for item in view["items"]]
-    table = [[column.upper() for column in columns], *rows]
-    widths = [max(len(row[index]) for row in table) for index in range(len(columns))]
-    for row in table:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    _show_table(view["items"], columns)
     if view["next_cursor"] is not None:
         click.echo(f"more: --cursor {view['next_cursor']}")
+
+
+def show_list(views: Sequence[View], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print a few subjects, all that there are: as JSON, or a table of `columns`."""
+    if as_json:
+        click.echo(msgspec.json.encode({"items": views}).decode())
+    else:
+        _show_table(views, columns)
 
 
 def instant_option(
@@ -47,6 +50,15 @@ def instant_option(
     if instant.tzinfo is None:
         raise click.BadParameter("must end with Z or an offset from UTC", param=option)
     return int(instant.timestamp() * 1000)
+
+
+def _show_table(views: Sequence[View], columns: Sequence[str]) -> None:
+    rows = [[_cell(view.get(column)) for column in columns] for view in views]
+    table = [[column.upper() for column in columns], *rows]
+    widths = [max(len(row[index]) for row in table) for index in range(len(columns))]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
 
 
 def _cell(value: object) -> str:
