@@ -93,6 +93,7 @@ def welcome(document: Ready, *, ready_path: Path, log_folder: Path) -> str:
 Weir serves {served}.
 {where}
   logs     {log_folder}
+  console  {document.console}, as {_admin_line(document)}
   secrets  {ready_path}: every key; the admin's token is users.admin.token
 
 Ask it, as tenant {tenant_id}:
@@ -112,6 +113,11 @@ for chunk in client.chat.completions.create(model="{model}", messages=question, 
 
 Ctrl-C stops all of it.
 """
+
+
+def _admin_line(document: Ready) -> str:
+    admin = document.users.get(Role.ADMIN)
+    return "the users in secrets" if admin is None else f"{admin.email}, users.admin.password"
 
 
 def _hosted_line(document: Ready, *, data_dir: Path) -> str:

@@ -14,7 +14,8 @@ import msgspec
 from backend.embedded.data_dir import write_private
 from gateway.administration import Administration, Page
 from gateway.administration.pages import LIMIT_MAX
-from gateway.dev_secrets import TENANTS, DevSecrets
+from gateway.dev_secrets import TENANT_OF_USERS, TENANTS, DevSecrets
+from gateway.domain.account import TENANT_ROLES
 from gateway.domain.origin import origin_of
 from gateway.domain.tenant import Model, Worker
 from gateway.errors import Conflict, NotFound
@@ -38,7 +39,13 @@ async def seed(administration: Administration, secrets: DevSecrets) -> None:
     for role, user in secrets.users.items():
         if user.email not in known:  # asked first: to hash a password takes its time
             with suppress(Conflict):
-                await administration.create_user(ACTOR, user.email, role, user.password)
+                await administration.create_user(
+                    ACTOR,
+                    user.email,
+                    role,
+                    user.password,
+                    tenant_id=TENANT_OF_USERS if role in TENANT_ROLES else None,
+                )
         # Another data directory may have given the same user of this database a token before.
         name = f"{ACTOR} {user.token[-HINT_CHARACTERS:]}"
         with suppress(Conflict):

@@ -88,6 +88,10 @@ async def test_from_an_empty_folder_everything_serves_and_ends_with_ctrl_c(
         for role, user in ready.users.items():
             found = await users.user_by_token(user.token)
             assert (found.role, found.email) == (role, user.email) if found else pytest.fail(role)
+        assert ready.users.keys() == set(Role) - {Role.TENANT_MEMBER}
+        owner = ready.users[Role.TENANT_ADMIN]
+        session = await users.log_in(owner.email, owner.password, address=None)
+        assert (session.user.role, session.user.tenant_id) == (Role.TENANT_ADMIN, "acme")
         assert not all_gone(pids := run.pids())
         key = ready.tenants["acme"][RequestClass.INTERACTIVE]
         run.until(lambda: "Ctrl-C stops" in run.output, "the welcome")
