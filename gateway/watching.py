@@ -15,6 +15,7 @@ from gateway.http.live import live_handler
 from gateway.http.requests import request_handlers
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.live_view import LiveView
+from gateway.serving.queue.ceilings import rule_for
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def live_view(gateway: "Gateway", fallback: HostedFallback) -> LiveView:
     """One for a gateway: it remembers for all who look."""
     settings = gateway.settings
-    rule = gateway.ceilings.rule
+    rule = rule_for(settings.queue_tpot_ms)
     return LiveView(
         directory=gateway.directory,
         ledger=gateway.ledger,

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from memory_months import MemoryMonths
@@ -58,7 +58,13 @@ class FleetsWorkers(StoresWorkers):
 class MemoryGateway:
     """Everything that one request meets. Build it inside a running loop."""
 
-    def __init__(self, *scripts: Sequence[Step], workers: int = 1, **policy: Any) -> None:
+    def __init__(
+        self,
+        *scripts: Sequence[Step],
+        workers: int = 1,
+        on_ended: Callable[[UsageRecord], None] = lambda _: None,
+        **policy: Any,
+    ) -> None:
         self.clock = StandingClock()
         self.directory = MemoryDirectory(*(a_worker(f"w{i}") for i in range(workers)))
         self.ledger = MemoryLedger(self.clock, ttl_ms=600_000)
@@ -102,6 +108,7 @@ class MemoryGateway:
             upstream=Upstream(self.engine, self.fleet, self.clock, self.hosted),
             live=self.live,
             clock=self.clock,
+            on_ended=on_ended,
             policy=Policy(**{**settings, **policy}),
         )
 

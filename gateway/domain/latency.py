@@ -109,9 +109,9 @@ def quantile_us(histogram: Mapping[int, int], permille: int) -> float | None:
 
 
 def figure_of(histogram: Mapping[int, int]) -> Figure:
-    """Its count and 95th percentile, in milliseconds of three digits."""
+    """Its count and 95th percentile, in milliseconds of four digits."""
     p95_us = quantile_us(histogram, 950)
-    p95_ms = None if p95_us is None else float(f"{p95_us / 1000:.3g}")
+    p95_ms = None if p95_us is None else float(f"{p95_us / 1000:.4g}")
     return Figure(sum(histogram.values()), p95_ms)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from live_world import MemoryBoard, live_view_of
 from memory_gateway import MemoryGateway
 from tenant_examples import a_tenant, a_worker
 
@@ -12,9 +13,7 @@ from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import RequestClass
 from gateway.errors import StoreUnavailable
 from gateway.http.live import live_handler
-from gateway.http.openapi_answers import LiveAnswer
-from gateway.serving.condition import Watch
-from gateway.serving.queue_looks import PoolLooks
+from gateway.http.openapi_live import LiveAnswer
 from gateway.serving.queue_ports import Wish
 
 TENANTS = [f"t{n}" for n in range(40)]
@@ -29,24 +28,9 @@ class Live:
         monkeypatch.setattr(gateway.directory, "tenant", tenants.get)
         self.ledger = gateway.ledger
         self.ledger.marked = [*TENANTS, "unknown"]
-        watch = Watch(
-            directory=gateway.directory,
-            leases=gateway.leases,
-            journal=gateway.journal,
-            fleet=gateway.fleet,
-            metering_lag_s=lambda: 0.0,
-            copies_late=lambda: False,
-            directory_stale_ms_max=60_000,
-            stores_unseen_ms_max=60_000,
-        )
-        self.handler: Any = live_handler(
-            gateway.directory, self.ledger, gateway.fleet, watch, gateway.hosted,
-            clock=gateway.clock,
-            looks=PoolLooks(
-                gateway.queues.gateway("other"), gateway.clock,
-                is_open=lambda: gateway.leases.watch.is_open,
-            ),
-        )  # fmt: skip
+        self.board = MemoryBoard()
+        self.live = live_view_of(gateway, self.board)
+        self.handler: Any = live_handler(self.live)
 
     async def view(self) -> Any:
         """The whole."""
@@ -143,7 +127,7 @@ async def test_pools_of_a_class_are_shown_beside_the_models(
     workers = [(each["class"], each["places"]["sequences"]) for each in view["workers"]]
     assert workers == [(None, 0), ("batch", 1)]
     queues.away = True
-    live.gateway.clock.advance(300)
+    live.gateway.clock.advance(1_000)
     assert (await live.view())["degraded"] == ["queue:m", "queue:m#batch"]
 
 
