@@ -56,8 +56,9 @@ def answer_errors(
 
 
 def _to_login(request: Request[Any, Any, Any]) -> Answer:
-    to = login_path(request, ended=bool(request.cookies.get(SESSION_COOKIE)))
-    if "hx-request" in request.headers:
+    is_part = "hx-request" in request.headers
+    to = login_path(request, ended=is_part or bool(request.cookies.get(SESSION_COOKIE)))
+    if is_part:
         return html_response("", status=401, headers={"hx-redirect": to})
     return redirect_response(to)
 

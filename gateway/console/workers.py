@@ -1,5 +1,6 @@
 """Workers: how they stand, taken out of dispatch and put back, registered and forgotten."""
 
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from litestar import get, post
@@ -104,8 +105,8 @@ async def _now(visit: Visit) -> dict[str, Any]:
     known."""
     live = await known(visit.parts.live.look())
     if live is not None:
-        return {"rows": live["workers"], "degraded": live["degraded"], "is_known": True}
-    registered = visit.parts.directory.workers()
+        return {"rows": sorted(live["workers"], key=itemgetter("id")), "is_known": True}
+    registered = sorted(visit.parts.directory.workers(), key=attrgetter("id"))
     rows = [
         dict.fromkeys(_FIGURES)
         | {
@@ -117,7 +118,7 @@ async def _now(visit: Visit) -> dict[str, Any]:
         }
         for worker in registered
     ]
-    return {"rows": rows, "degraded": [], "is_known": False}
+    return {"rows": rows, "is_known": False}
 
 
 _FIGURES = (

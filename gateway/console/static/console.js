@@ -32,7 +32,7 @@
     } else if (event.key === "?") {
       document.getElementById("keys")?.showModal();
     } else if (event.key === "Escape") {
-      for (const open of document.querySelectorAll("details.confirm[open], details.menu[open]")) open.open = false;
+      for (const open of document.querySelectorAll("details.menu[open]")) open.open = false;
     }
   });
 
