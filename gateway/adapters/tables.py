@@ -220,7 +220,7 @@ audit_log = Table(
     Index("audit_log_subject_id_id_idx", "subject_id", "id"),
     Index("audit_log_tenant_id_id_idx", "tenant_id", "id"),
     Index("audit_log_change_id_idx", "change_id"),
-    Index("audit_log_at_idx", "at"),
+    Index("audit_log_at_id_idx", "at", "id"),
 )
 
 DIRECTORY_TABLES = (tenant, api_key, model, worker, hosted_provider, price, plan_member)

@@ -108,7 +108,9 @@ class InvoiceTransactions:
         try:
             with _told():
                 async with self._postgres.connect() as db:
-                    yield Change(db, actor)
+                    change = Change(db, actor)
+                    yield change
+                    await change.write_entries()
                     committing = True
                     await db.commit()
         except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:

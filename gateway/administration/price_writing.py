@@ -8,7 +8,6 @@ from sqlalchemy import Row, insert, select
 from billing.domain.price_book import Price
 from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import PRICE_COLUMNS, instant_of, price_from
-from gateway.adapters.tables import audit_log
 from gateway.administration.images import price_image
 from gateway.administration.price_desk import Placed
 from gateway.administration.store import Change
@@ -50,23 +49,18 @@ async def _insert(change: Change, placed: Sequence[Placed]) -> Sequence[Row[Any]
         )
     ).all()
     written = {_place(price): price for price in map(price_from, rows)}
-    entries = []
     for each, row in zip(placed, rows, strict=True):
         after = price_from(row)
         before = each.before
         if before is not None:
             before = written.get(_place(before), before)
-        entries.append(
-            {
-                "actor": change.actor,
-                "action": "price.withdraw" if after.withdrawn else "price.set",
-                "subject_kind": "price",
-                "subject_id": after.model,
-                "before": None if before is None else price_image(before),
-                "after": price_image(after),
-            }
+        await change.audit(
+            "price.withdraw" if after.withdrawn else "price.set",
+            "price",
+            after.model,
+            before=None if before is None else price_image(before),
+            after=price_image(after),
         )
-    await change.db.execute(insert(audit_log), entries)
     return rows
 
 

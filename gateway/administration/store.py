@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.revocations import Revocation, publish_revocation
 from gateway.adapters.tables import DIRECTORY_LOCK, audit_log
+from gateway.administration.credentials import new_id
 from gateway.administration.pages import Page, check_page_limit, page_of, position_of
 from gateway.administration.store_errors import store_failure
 from gateway.errors import StoreUnavailable
@@ -33,11 +34,14 @@ Verbs = TypeVar("Verbs", bound="Store")
 
 
 class Change:
-    """A transaction that may write, on behalf of `actor`."""
+    """A transaction that may write, on behalf of `actor`. Its entries of the audit log share an
+    id of the change."""
 
     def __init__(self, db: AsyncConnection, actor: str) -> None:
         self.db = db
         self.actor = actor
+        self.id = new_id("change")
+        self._entries: list[dict[str, object]] = []
 
     async def audit(
         self,
@@ -49,16 +53,25 @@ class Change:
         after: Mapping[str, object] | None,
     ) -> None:
         """Write down what changes; it lasts only if the change does. Never pass a secret."""
-        await self.db.execute(
-            insert(audit_log).values(
-                actor=self.actor,
-                action=action,
-                subject_kind=subject_kind,
-                subject_id=subject_id,
-                before=before,
-                after=after,
-            )
+        self._entries.append(
+            {
+                "actor": self.actor,
+                "action": action,
+                "subject_kind": subject_kind,
+                "subject_id": subject_id,
+                "change_id": self.id,
+                "before": before,
+                "after": after,
+            }
         )
+
+    async def write_entries(self) -> None:
+        """Write the entries, for whoever commits next. The lock of the audit log's chain is so the
+        last that a transaction takes, and held for no longer than a commit: nobody can wait for it
+        in a circle, or for a month that is added up."""
+        if self._entries:
+            await self.db.execute(insert(audit_log), self._entries)
+            self._entries = []
 
 
 class Store:
@@ -105,7 +118,9 @@ class Store:
     async def _changing(self, actor: str) -> AsyncIterator[Change]:
         async with self._engine.connect() as db:
             await db.execute(select(func.pg_advisory_xact_lock(DIRECTORY_LOCK)))
-            yield Change(db, actor)
+            change = Change(db, actor)
+            yield change
+            await change.write_entries()
             task = asyncio.current_task()
             assert task is not None  # noqa: S101 - a coroutine always runs in a task
             self._committing.add(task)
