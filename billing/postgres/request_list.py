@@ -62,8 +62,8 @@ async def list_requests(
     )
     if rest:
         return await _sifted(db, query, rest, limit)
-    rows = [row._asdict() for row in await db.execute(query.limit(limit + 1))]
-    return _page(rows, limit, rest=None)
+    rows = await db.execute(query.limit(limit + 1))
+    return _page([dict(zip(_NAMES, row, strict=True)) for row in rows], limit, rest=None)
 
 
 async def _sifted(
