@@ -38,3 +38,15 @@ def test_a_weak_secret_is_refused_unrepeated(secret: str) -> None:
     with pytest.raises(Unprocessable) as refused:
         credentials.check_given_secret(secret, prefix=credentials.KEY_PREFIX)
     assert len(secret) < 9 or secret not in refused.value.message
+
+
+def test_a_csrf_token_is_its_sessions_and_says_nothing_of_it() -> None:
+    """The same each time, another for another session, and not what is stored."""
+    one, other = credentials.new_session_secret(), credentials.new_session_secret()
+    assert re.fullmatch(r"ws-[0-9A-Za-z]{43}", one)
+    csrf = credentials.csrf_of(one)
+    assert re.fullmatch(r"[0-9A-Za-z]{43}", csrf)
+    assert csrf == credentials.csrf_of(one) != credentials.csrf_of(other)
+    assert csrf not in one
+    assert csrf != credentials.digest_of(one).hex()
+    assert credentials.csrf_of("\udcff") != credentials.csrf_of("")
