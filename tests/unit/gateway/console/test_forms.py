@@ -1,0 +1,56 @@
+"""What was typed is kept, and what is wrong with it stands at its field."""
+
+import pytest
+
+from gateway.console.forms import Form
+from gateway.errors import Conflict, Unprocessable
+
+
+def test_fields_are_read_as_they_are_meant() -> None:
+    """Space around them is none of them, but of a password it is."""
+    form = Form({"a": [" x "], "p": [" secret "], "e": [" "], "n": ["12,345 678"], "t": ["1", "2"]})
+    assert form.text("a") == "x"
+    assert form.secret("p") == " secret "
+    assert form.optional("e") is None
+    assert form.whole("n") == 12_345_678
+    assert form.whole("e") is None
+    assert form.all("t") == ["1", "2"]
+    assert form.flag("t")
+    assert not form.flag("e")
+    assert form.text("absent") == ""
+    assert form.ok
+
+
+@pytest.mark.parametrize("text", ["1.5", "-1", "1e3", "٣", "9" * 19, "x"])
+def test_what_is_no_whole_number_is_noted_at_its_field(text: str) -> None:
+    """And the form is not saved."""
+    form = Form({"n": [text]})
+    assert form.whole("n") is None
+    assert form.errors == {"n": "must be a whole number"}
+    assert not form.ok
+
+
+def test_an_empty_field_that_is_needed_is_noted() -> None:
+    """One that is filled is not."""
+    form = Form({"a": [" "], "b": ["x"]})
+    form.need("a", "b")
+    assert list(form.errors) == ["a"]
+
+
+def test_a_refusal_stands_at_the_field_that_it_names() -> None:
+    """Without the field's name said twice; what names none of the form's fields is of the whole."""
+    form = Form({"url": ["u"], "id": ["i"]})
+    form.refused(Unprocessable("url: must be an address", param="url"))
+    assert form.errors == {"url": "must be an address"}
+    assert Form({"limits": ["u"]}).refused(
+        Unprocessable("limits.tpm: must be 1 to 9", param="limits.tpm")
+    ).errors == {"limits": "must be 1 to 9"}
+    assert form.refused(Conflict("w1 exists")).errors[""] == "w1 exists"
+    unseen = Form({}).refused(Unprocessable("time_zone: must be one", param="time_zone"))
+    assert unseen.errors == {"": "time_zone: must be one"}
+
+
+def test_what_is_stored_fills_a_form() -> None:
+    """None is an empty field."""
+    form = Form.filled({"tpm": 1_000, "rpm": None})
+    assert (form.text("tpm"), form.text("rpm")) == ("1000", "")
