@@ -3,7 +3,8 @@
 Everything is loaded at the start. Then one small query asks for the highest `changed`; what is
 above the last seen is fetched. Writers commit in the order of `changed`, so nothing is skipped.
 While Postgres is away lookups go on from memory, and revocations still come through Redis. After
-any failed look everything is loaded again: what answers next may be an older backup.
+any failed look everything is loaded again: what answers next may be an older backup. A process that
+stood still (it was stopped, or its machine slept) believes nothing until it has looked again.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from gateway.adapters.directory_queries import changed_rows, newest_change
 from gateway.adapters.price_news import read_price_news
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
+from gateway.adapters.standstill import Standstill
+from gateway.domain.confirmation import Applied
 from gateway.domain.hosted import HostedProvider
 from gateway.domain.price_news import LEAD_MS, PriceNews
 from gateway.domain.tenant import ApiKey, Model, Tenant, Worker
@@ -52,6 +55,8 @@ class CachedDirectory:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.on_change: list[Callable[[DirectoryChange], None]] = []
+        self.moved = asyncio.Event()
+        """Set when `applied` has changed; its one listener clears it."""
         self._engine = engine
         self._redis = redis
         self._poll_s = poll_ms / 1000
@@ -65,6 +70,7 @@ class CachedDirectory:
         self._revocations_seen_ms = 0
         self._price_news = PriceNews()
         self._price_news_looked_at = -float("inf")
+        self._standstill = Standstill()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -75,6 +81,7 @@ class CachedDirectory:
             raise StoreUnavailable(
                 f"the directory cannot be read from Postgres: {type(error).__name__}"
             ) from error
+        self._tasks.append(asyncio.create_task(self._standstill.run()))
         self._tasks.append(asyncio.create_task(self._follow_postgres()))
         if self._redis is not None:
             await self._look_at_redis(self._redis)
@@ -89,7 +96,7 @@ class CachedDirectory:
 
     async def refresh(self) -> None:
         """Look at Postgres now. Raises what the driver raises where it cannot be read."""
-        began = time.monotonic()
+        began, seen = time.monotonic(), self._seen
         async with asyncio.timeout(POLL_TIMEOUT_S if self._whole else LOAD_TIMEOUT_S):
             async with self._engine.connect() as db:
                 newest = await newest_change(db)
@@ -106,6 +113,8 @@ class CachedDirectory:
         self._price_news.read(seen=self._seen, began_s=began)
         if not change.is_empty:
             self._announce(change)
+        if self._seen != seen:
+            self.moved.set()
 
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         """The key whose secret has this SHA-256 digest, also when revoked or expired."""
@@ -148,8 +157,15 @@ class CachedDirectory:
 
     @property
     def revocations_age_ms(self) -> int:
-        """Since revocations were last seen, in either store."""
-        return _ms_since(max(self._looked_at, self._revocations_looked_at))
+        """Since revocations were last seen, in either store; without end where the process has
+        stood still since."""
+        seen_at = max(self._looked_at, self._revocations_looked_at)
+        return _ms_since(seen_at if seen_at >= self._standstill.woke_at else -float("inf"))
+
+    @property
+    def applied(self) -> Applied:
+        """Which changes lookups go by."""
+        return Applied(self._seen, self._content.revoked_beyond(self._seen))
 
     async def _load(self, db: AsyncConnection, newest: int) -> DirectoryChange:
         """Read everything beside what is in memory, and put it in its place at once."""
@@ -226,6 +242,8 @@ class CachedDirectory:
         )
         if not change.is_empty:
             self._announce(change)
+        if any(revocation.changed > self._seen for revocation in revocations):
+            self.moved.set()
 
 
 def _ms_since(instant: float) -> int:

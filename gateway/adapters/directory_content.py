@@ -148,6 +148,14 @@ class DirectoryContent:
                 del self._revocations[subject]
         return change
 
+    def revoked_beyond(self, changed: int) -> frozenset[int]:
+        """The numbers of the revocations that are newer than that change."""
+        return frozenset(
+            revocation.changed
+            for revocation in self._revocations.values()
+            if revocation.changed > changed
+        )
+
     def apply_known_revocations(self) -> None:
         """Apply those again that came while rows were still being read."""
         for revocation in self._revocations.values():

@@ -8,6 +8,7 @@ through it.
 
 A second hash, `weir:{gateways}.journal`, says how far each journal is on its disk: where the disk
 is lost, that says how much is. It is not in the first hash, whose fields an older release reads.
+A third, `weir:{gateways}.applied`, is that of `confirmations`.
 
 A gateway that was not seen for a minute no longer counts: what it has not shipped is not in such a
 sum, and is added when it comes back and ships. One that lives and cannot ship is waited for.
@@ -35,12 +36,14 @@ from gateway.domain.presence import (
     Standing,
     forgotten,
     is_whole,
+    present,
     waited_for,
 )
 from gateway.serving.ports import Births, LedgerUnavailable
 
 GATEWAYS_KEY = "weir:{gateways}"
 JOURNALS_KEY = "weir:{gateways}.journal"
+APPLIED_KEY = "weir:{gateways}.applied"
 _SLOT = "gateways"
 """Whose birth is that of the list: what shares its tag shares its hash slot."""
 PERIOD_S = 0.25
@@ -119,6 +122,16 @@ class Gateways:
             return (NOT_HEARD,)
         return waited_for(gateways, instant_ms, now_ms=now_ms)
 
+    async def present(self) -> tuple[str, ...] | None:
+        """The gateways that count, by name; None where the list may lack one."""
+        began_ms, now_ms, gateways = await self._list()
+        if began_ms is None:
+            return None
+        born_ms = await self._births.born_ms(_SLOT)
+        if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
+            return None
+        return present(gateways, now_ms=now_ms)
+
     async def standings(self) -> dict[str, Standing]:
         """Every gateway that is known, also one that was not seen for long and whose journal was
         never shipped whole."""
@@ -151,6 +164,7 @@ class Gateways:
         Postgres whole, with nothing open."""
         await _called(self._script_forget, gateway_id)
         await _called(self._script_forget, gateway_id, keys=[JOURNALS_KEY])
+        await _called(self._script_forget, gateway_id, keys=[APPLIED_KEY])
         await self._copies.forget(gateway_id)
 
     async def _list(self) -> tuple[int | None, int, dict[str, Standing]]:

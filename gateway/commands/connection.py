@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.redis import connect_redis
 from gateway.administration import Administration
+from gateway.domain.confirmation import Confirmation
 
 DATA_DIR_DEFAULT = Path(".weir")
 REDIS_TIMEOUT_MS = 250
@@ -49,6 +50,18 @@ class Connection:
     def run(self, work: Callable[[Administration], Awaitable[Result]]) -> Result:
         """Do `work` with an Administration, and close what it used."""
         return asyncio.run(self._run(work))
+
+    def run_confirmed(
+        self,
+        work: Callable[[Administration], Awaitable[Result]],
+        confirm: Callable[[Administration], Awaitable[Confirmation]],
+    ) -> tuple[Result, Confirmation]:
+        """The same, and which gateways go by it after that."""
+
+        async def both(administration: Administration) -> tuple[Result, Confirmation]:
+            return await work(administration), await confirm(administration)
+
+        return self.run(both)
 
     async def _run(self, work: Callable[[Administration], Awaitable[Result]]) -> Result:
         engine = async_engine(self.database_url, pooled=False)

@@ -5,6 +5,7 @@ import re
 import click
 
 from gateway.administration.views import key_view, page_view
+from gateway.commands.confirmed import with_confirmation
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import instant_option, show_one, show_page
 from gateway.commands.paging import paged
@@ -75,11 +76,14 @@ def list_keys(connection: Connection, tenant_id: str, limit: int, cursor: str | 
 @click.argument("key_id", metavar="KEY")
 @connected
 def revoke(connection: Connection, key_id: str) -> None:
-    """Refuse a key for good, within a second."""
-    revoked = connection.run(
-        lambda administration: administration.revoke_key(connection.actor, key_id)
+    """Refuse a key for good, within a second, and end what is open; says which gateways have not
+    confirmed it."""
+    revoked, confirmation = connection.run_confirmed(
+        lambda administration: administration.revoke_key(connection.actor, key_id),
+        lambda administration: administration.confirm_key(key_id),
     )
-    show_one(key_view(revoked), as_json=connection.as_json)
+    view = with_confirmation(key_view(revoked), confirmation)
+    show_one(view, as_json=connection.as_json)
 
 
 def _duration_ms(_context: click.Context, option: click.Parameter, value: str) -> int:

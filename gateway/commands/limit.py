@@ -6,9 +6,14 @@ from typing import Any
 import click
 import msgspec
 
+from gateway.administration import Administration
+from gateway.administration.bulk_limits import BulkChange, bulk_view
 from gateway.administration.views import tenant_limits
+from gateway.commands.confirmed import tell_confirmation
 from gateway.commands.connection import Connection, connected
+from gateway.commands.limit_effect import show_effect
 from gateway.commands.output import show_one
+from gateway.domain.confirmation import Confirmation
 from gateway.domain.tenant import Limits
 
 SETTABLE = tuple(name for name in Limits.__struct_fields__ if name != "models")
@@ -56,38 +61,77 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @limit.command("set")
-@click.argument("tenant_id", metavar="[TENANT]", required=False)
+@click.argument("tenant_ids", metavar="[TENANT]...", nargs=-1)
+@click.option("--all", "all_tenants", is_flag=True, help="Every tenant, up to 1000.")
 @click.option("--key", "key_id", help="A key's own limits instead of a tenant's.")
 @click.option("--model", "model_id", help="Narrow this model only.")
+@click.option(
+    "--dry-run", is_flag=True, help="Of one tenant: show what it would do, and save nothing."
+)
 @_limit_options
 @connected
 def set_limits(
     connection: Connection,
-    tenant_id: str | None,
+    tenant_ids: tuple[str, ...],
+    *,
+    all_tenants: bool,
     key_id: str | None,
     model_id: str | None,
+    dry_run: bool,
     **given: str | None,
 ) -> None:
-    """Change the limits that are named and leave the others; `none` takes a limit away."""
-    _check_subject(tenant_id, key_id)
+    """Change the limits that are named and leave the others; `none` takes a limit away. Of several
+    tenants all are changed or none, each with its own entry of the audit log."""
+    if sum((bool(tenant_ids), all_tenants, key_id is not None)) != 1:
+        raise click.UsageError("name tenants, or --all of them, or a key with --key")
     changes = {name: _value_of(name, text) for name, text in given.items() if text is not None}
     if not changes:
         raise click.UsageError("name at least one limit, such as --max-sequences 8")
+    if dry_run:
+        if len(tenant_ids) != 1:
+            raise click.UsageError("--dry-run is for one tenant")
+        show_effect(connection, tenant_ids[0], changes, model_id=model_id)
+        return
     if key_id is not None:
-        changed_key = connection.run(
+        changed_key, confirmation = connection.run_confirmed(
             lambda administration: administration.change_key_limits(
                 connection.actor, key_id, changes, model_id=model_id
-            )
+            ),
+            lambda administration: administration.confirm_key(key_id),
         )
         _show(connection, changed_key.limits)
-        return
-    subject = str(tenant_id)
-    changed_tenant = connection.run(
-        lambda administration: administration.change_tenant_limits(
-            connection.actor, subject, changes, model_id=model_id
+    elif len(tenant_ids) == 1:
+        changed_tenant, confirmation = connection.run_confirmed(
+            lambda administration: administration.change_tenant_limits(
+                connection.actor, tenant_ids[0], changes, model_id=model_id
+            ),
+            lambda administration: administration.confirm_tenant(tenant_ids[0]),
         )
-    )
-    _show(connection, tenant_limits(changed_tenant.limits))
+        _show(connection, tenant_limits(changed_tenant.limits))
+    else:
+        confirmation = _set_many(connection, tenant_ids or None, changes, model_id)
+    tell_confirmation(confirmation, as_json=connection.as_json)
+
+
+def _set_many(
+    connection: Connection,
+    tenant_ids: tuple[str, ...] | None,
+    changes: dict[str, object],
+    model_id: str | None,
+) -> Confirmation:
+    async def work(administration: Administration) -> tuple[BulkChange, Confirmation]:
+        done = await administration.change_many_limits(
+            connection.actor, tenant_ids, changes, model_id=model_id
+        )
+        return done, await administration.confirm_tenant(done.latest)
+
+    done, confirmation = connection.run(work)
+    if connection.as_json:
+        click.echo(msgspec.json.encode(bulk_view(done)).decode())
+    else:
+        unchanged = len(done.limits) - len(done.changed)
+        click.echo(f"changed {len(done.changed)} tenants, {unchanged} had these limits already")
+    return confirmation
 
 
 def _check_subject(tenant_id: str | None, key_id: str | None) -> None:

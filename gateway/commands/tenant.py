@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gateway.administration import Administration
 from gateway.administration.billing_profiles import check_billing_profile
 from gateway.administration.views import page_view, tenant_view
+from gateway.commands.confirmed import with_confirmation
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import show_one, show_page
 from gateway.commands.paging import paged
@@ -101,7 +102,8 @@ def billing(connection: Connection, tenant_id: str, **given: Any) -> None:
 @click.argument("tenant_id", metavar="TENANT")
 @connected
 def suspend(connection: Connection, tenant_id: str) -> None:
-    """Refuse all of a tenant's requests, within a second."""
+    """Refuse all of a tenant's requests, within a second, and end those that are open; says which
+    gateways have not confirmed it."""
     _suspend(connection, tenant_id, suspended=True)
 
 
@@ -114,9 +116,11 @@ def resume(connection: Connection, tenant_id: str) -> None:
 
 
 def _suspend(connection: Connection, tenant_id: str, *, suspended: bool) -> None:
-    updated = connection.run(
+    updated, confirmation = connection.run_confirmed(
         lambda administration: administration.update_tenant(
             connection.actor, tenant_id, suspended=suspended
-        )
+        ),
+        lambda administration: administration.confirm_tenant(tenant_id),
     )
-    show_one(tenant_view(updated), as_json=connection.as_json)
+    view = with_confirmation(tenant_view(updated), confirmation)
+    show_one(view, as_json=connection.as_json)

@@ -73,6 +73,14 @@ def waited_for(
     )
 
 
+def present(gateways: Mapping[str, Standing], *, now_ms: int) -> tuple[str, ...]:
+    """Gateways that count: of one that is silent for longer neither store is seen, and it refuses
+    everything, or it follows Postgres."""
+    return tuple(
+        name for name, gateway in sorted(gateways.items()) if gateway.seen_ms > now_ms - GONE_MS
+    )
+
+
 def forgotten(gateways: Mapping[str, Standing], *, now_ms: int) -> tuple[str, ...]:
     """Gateways that were not seen for a day: nobody need keep them in the list."""
     return tuple(

@@ -2,17 +2,19 @@
 
 from typing import Any
 
-from litestar import Controller, delete, get, post, put
+from litestar import Controller, Response, delete, get, post, put
 from litestar.params import FromPath
 
 from gateway.administration.views import View, key_view
+from gateway.domain.instants import shown
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import Limits
 from gateway.http.access import Own, needs
 from gateway.http.admin_bodies import RotationBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.confirmed import confirmation_headers, confirmation_view
 from gateway.http.guards import tenant_of
-from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer
+from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer, RevokedAnswer
 from gateway.http.openapi_operations import described
 
 
@@ -27,12 +29,21 @@ class KeyController(Controller):
         """One key, revoked or not, without its secret."""
         return key_view(await administration.get_key(key_id))
 
-    @delete(opt=described() | needs(Permission.KEYS_WRITE, own=Own.KEY))
+    @delete(
+        status_code=200, opt=described(RevokedAnswer) | needs(Permission.KEYS_WRITE, own=Own.KEY)
+    )
     async def revoke_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
-    ) -> None:
-        """Revoke a key for good; every gateway refuses it within a second."""
-        await administration.revoke_key(actor_of(request), key_id)
+    ) -> View:
+        """Revoke a key for good; every gateway refuses it within a second, and its open streams
+        end. Says which gateways have confirmed that, after 1.2 s at most."""
+        revoked = await administration.revoke_key(actor_of(request), key_id)
+        found = await administration.confirm_key(key_id)
+        return {
+            "id": key_id,
+            "revoked_at": shown(revoked.revoked_at_ms),
+            **confirmation_view(found),
+        }
 
     @post(
         "/rotate",
@@ -41,14 +52,19 @@ class KeyController(Controller):
     )
     async def rotate_key(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
-    ) -> View:
+    ) -> Response[View]:
         """Replace a key by a new one, whose secret is in this answer and nowhere else; the old one
-        works for `grace_ms` more."""
+        works for `grace_ms` more. Without grace `x-weir-unconfirmed` names the gateways that have
+        not confirmed that it is refused."""
         body = await read_body(request, RotationBody, empty=RotationBody())
         key, secret = await administration.rotate_key(
             actor_of(request), key_id, grace_ms=body.grace_ms
         )
-        return key_view(key, secret=secret)
+        view = key_view(key, secret=secret)
+        if body.grace_ms:
+            return Response(view)
+        found = await administration.confirm_key(key_id)
+        return Response(view, headers=confirmation_headers(found))
 
     @get("/limits", opt=described(Limits) | needs(Permission.KEYS_READ, own=Own.KEY))
     async def get_limits(self, administration: Verbs, key_id: FromPath[str]) -> Limits:
@@ -58,12 +74,14 @@ class KeyController(Controller):
     @put("/limits", opt=described(Limits, body=Limits) | needs(Permission.KEYS_WRITE, own=Own.KEY))
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
-    ) -> Limits:
+    ) -> Response[Limits]:
         """Replace all of a key's limits; fields that are absent take their defaults. A tenant's
-        admin sets none above the tenant's own."""
+        admin sets none above the tenant's own. `x-weir-unconfirmed` names the gateways that have
+        not confirmed them."""
         fields = await read_body(request, dict[str, Any])
         within_tenant = tenant_of(request) is not None
         changed = await administration.put_key_limits(
             actor_of(request), key_id, fields, within_tenant=within_tenant
         )
-        return changed.limits
+        found = await administration.confirm_key(key_id)
+        return Response(changed.limits, headers=confirmation_headers(found))

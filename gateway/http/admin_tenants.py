@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from litestar import Controller, get, patch, post, put
+from litestar import Controller, Response, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
 from gateway.administration.tenant_views import own_tenant
@@ -25,6 +25,7 @@ from gateway.http.admin_bodies import (
     unless_absent,
 )
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.confirmed import confirmation_headers
 from gateway.http.guards import may, tenant_of
 from gateway.http.openapi_answers import KeyAnswer, NewKeyAnswer, Page, TenantAnswer
 from gateway.http.openapi_operations import described
@@ -81,9 +82,10 @@ class TenantController(Controller):
     )
     async def update_tenant(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
-    ) -> View:
+    ) -> Response[View]:
         """Change what the body names: name, suspended or not, currency, time zone, billing
-        profile."""
+        profile. With `suspended` `x-weir-unconfirmed` names the gateways that have not confirmed
+        it; where they have, what is open for a suspended tenant ends."""
         body = await read_body(request, TenantChanges)
         tenant = await administration.update_tenant(
             actor_of(request),
@@ -94,7 +96,11 @@ class TenantController(Controller):
             time_zone=unless_absent(body.time_zone),
             billing_profile=unless_absent(body.billing_profile),
         )
-        return tenant_view(tenant)
+        view, suspended = tenant_view(tenant), unless_absent(body.suspended)
+        if suspended is None:
+            return Response(view)
+        found = await administration.confirm_tenant(tenant_id)
+        return Response(view, headers=confirmation_headers(found))
 
     @get(
         "/{tenant_id:str}/limits",
@@ -110,11 +116,13 @@ class TenantController(Controller):
     )
     async def put_limits(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
-    ) -> TenantLimits:
-        """Replace all of a tenant's limits; fields that are absent take their defaults."""
+    ) -> Response[TenantLimits]:
+        """Replace all of a tenant's limits; fields that are absent take their defaults.
+        `x-weir-unconfirmed` names the gateways that have not confirmed them."""
         fields = await read_body(request, dict[str, Any])
         tenant = await administration.put_tenant_limits(actor_of(request), tenant_id, fields)
-        return tenant_limits(tenant.limits)
+        found = await administration.confirm_tenant(tenant_id)
+        return Response(tenant_limits(tenant.limits), headers=confirmation_headers(found))
 
     @get(
         "/{tenant_id:str}/keys",

@@ -9,6 +9,7 @@ from uuid import UUID
 from billing.domain.usage_record import Outcome
 from gateway.errors import Overloaded, WeirError, WorkerTimeout
 from gateway.serving.ports import ClientConnection, Clock, UpstreamStream
+from gateway.serving.withdrawal import Withdrawn
 from gateway.telemetry import metrics
 
 _TICK_S = 0.25
@@ -76,8 +77,12 @@ class SoFar(NamedTuple):
 class LiveRequest:
     """One admitted request while it runs. The first stop wins and aborts its streams."""
 
-    def __init__(self, connection: ClientConnection, now_us: int) -> None:
+    def __init__(
+        self, connection: ClientConnection, now_us: int, *, tenant_id: str = "", key_id: str = ""
+    ) -> None:
         self.connection = connection
+        self.tenant_id = tenant_id
+        self.key_id = key_id
         self.started_us = now_us
         self.stopped: Stop | None = None
         self.aborting = False
@@ -113,6 +118,11 @@ class LiveRequest:
     def client_left(self) -> None:
         """The client has gone: nobody waits for the answer."""
         self.stop(Stop(Outcome.CLIENT_CANCELLED, None))
+
+    def withdraw(self, refusal: WeirError) -> None:
+        """It may not go on, and what it has used until now counts: that it ends is the doing of
+        whom it is served for, as where the client leaves."""
+        self.stop(Stop(Outcome.CLIENT_CANCELLED, refusal))
 
     def attach(self, watch: StreamWatch) -> None:
         """A stream that must be aborted with the request, and may not be silent for too long."""
@@ -186,6 +196,13 @@ class LiveRequests:
         self._stopping = Stop(Outcome.GATEWAY_LOST, error)
         for live in list(self._live):
             live.stop(self._stopping)
+
+    def end_withdrawn(self, withdrawn: Withdrawn) -> None:
+        """What runs for a withdrawn key or tenant ends with an explicit error."""
+        for live in list(self._live):
+            refusal = withdrawn.refusal(live.tenant_id, live.key_id)
+            if refusal is not None:
+                live.withdraw(refusal)
 
     async def run(self) -> None:
         """Watch the deadlines, for ever."""

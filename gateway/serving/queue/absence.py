@@ -13,6 +13,7 @@ from gateway.serving.ports import ClientConnection, ClientGone, Clock
 from gateway.serving.queue import refusals
 from gateway.serving.queue.asked import Patience
 from gateway.serving.queue.refusals import WorkersGone
+from gateway.serving.withdrawal import Withdrawn
 
 LOOK_S = 0.05
 _Turn = tuple[int, int, int]
@@ -25,6 +26,7 @@ class Absence:
         self._has_any = has_any
         self._clock = clock
         self._waiting: dict[str, dict[_Turn, asyncio.Future[None]]] = {}
+        self._asked_by: dict[asyncio.Future[None], tuple[str, str]] = {}
         self._of_tenant: Counter[tuple[str, str]] = Counter()
         self._numbered = 0
         self._looking: asyncio.Task[None] | None = None
@@ -34,13 +36,20 @@ class Absence:
         return sum(len(waiting) for waiting in self._waiting.values())
 
     async def until_worker(
-        self, pool: str, tenant: str, patience: Patience, connection: ClientConnection
+        self,
+        pool: str,
+        tenant: str,
+        patience: Patience,
+        connection: ClientConnection,
+        *,
+        key: str = "",
     ) -> int:
         """Return when a worker is there, after so many ms.
 
         Raises WorkersGone where the request may not wait or has waited for as long as it may,
         LimitReached of type `queue` where its tenant has too many here, ClientGone where the client
-        left, Overloaded(no_capacity) where the gateway goes down.
+        left, Overloaded(no_capacity) where the gateway goes down, InvalidApiKey where key or tenant
+        was withdrawn meanwhile.
         """
         if self._has_any(pool):
             return 0
@@ -57,6 +66,7 @@ class Absence:
         self._of_tenant[pool, tenant] += 1
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(pool, {})[turn] = told
+        self._asked_by[told] = tenant, key
         connection.on_leave(lambda: _stop(told, ClientGone()))
         self._look()
         try:
@@ -65,6 +75,7 @@ class Absence:
         except TimeoutError:
             raise WorkersGone(pool) from None
         finally:
+            del self._asked_by[told]
             self._forget(pool, tenant, turn)
         return (self._clock.monotonic_us() - since_us) // 1000
 
@@ -74,6 +85,13 @@ class Absence:
         for waiting in self._waiting.values():
             for told in waiting.values():
                 _stop(told, refusals.shutting_down())
+
+    def end_withdrawn(self, withdrawn: Withdrawn) -> None:
+        """Who waits with a withdrawn key, or for a withdrawn tenant, is told so."""
+        for told, (tenant, key) in self._asked_by.items():
+            refusal = withdrawn.refusal(tenant, key)
+            if refusal is not None:
+                _stop(told, refusal)
 
     def _forget(self, pool: str, tenant: str, turn: _Turn) -> None:
         del self._waiting[pool][turn]

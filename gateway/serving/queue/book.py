@@ -5,6 +5,7 @@ from itertools import islice
 
 from gateway.domain.queue.tickets import Band
 from gateway.serving.queue.entry import Entry, State
+from gateway.serving.withdrawal import Withdrawn
 from gateway.telemetry import queue as metrics
 
 _GAUGES = {State.WAITING: metrics.WAITING, State.PARKED: metrics.PARKED}
@@ -65,6 +66,13 @@ class Book:
         """Nobody waits any more: neither who has no place yet, nor who will have none again."""
         for entry in self:
             entry.stop(error())
+
+    def end_withdrawn(self, withdrawn: Withdrawn) -> None:
+        """Those that it concerns wait no more, nor will again."""
+        for entry in self:
+            refusal = withdrawn.refusal(entry.asked.tenant, entry.asked.key)
+            if refusal is not None:
+                entry.stop(refusal)
 
     def _count(self, entry: Entry, by: int) -> None:
         if not entry.is_waiting:

@@ -36,6 +36,7 @@ from gateway.serving.queue.scopes import Scopes
 from gateway.serving.queue.store import QueueStore, Watch
 from gateway.serving.queue.waiting import Waiting
 from gateway.serving.queue_ports import PoolQueue
+from gateway.serving.withdrawal import Withdrawn
 from gateway.telemetry import queue as metrics
 from gateway.wire.request import CompletionRequest
 
@@ -97,7 +98,9 @@ class Places:
         what `Absence.until_worker` and `patience` do."""
         waits = patience(caller, request, headers, self.settings.batch_wait_ms)
         try:
-            return await self._absence.until_worker(pool, caller.tenant.id, waits, connection)
+            return await self._absence.until_worker(
+                pool, caller.tenant.id, waits, connection, key=caller.key.id
+            )
         except BaseException as error:
             _count(error, waits.band)
             raise
@@ -184,6 +187,11 @@ class Places:
         self._stopping = True
         self._absence.stop_all()
         self._book.stop_all(refusals.shutting_down)
+
+    def end_withdrawn(self, withdrawn: Withdrawn) -> None:
+        """Whoever waits with a withdrawn key, or for a withdrawn tenant, is told so."""
+        self._absence.end_withdrawn(withdrawn)
+        self._book.end_withdrawn(withdrawn)
 
     async def until_told(self) -> None:
         """Return when the store has heard of all that ended here, or did not answer."""

@@ -167,7 +167,7 @@ async def test_tenants_and_keys_are_made_once_and_their_limits_each_time(system:
     assert set(again) == {"a", "b"}
     assert system.admin("GET", "/admin/v1/tenants/loadtest-a/limits").json["rpm"] == 7
     revoked = keys_of(system)["loadtest-a"]["batch"]["id"]
-    assert system.admin("DELETE", f"/admin/v1/keys/{revoked}").status == 204
+    assert system.admin("DELETE", f"/admin/v1/keys/{revoked}").status == 200
     third = await ensure_tenants(found, ["a"], limits=None, data_dir=system.data_dir)
     assert third["a"]["interactive"] == first["a"]["interactive"]
     assert third["a"]["batch"] != first["a"]["batch"]
