@@ -27,7 +27,6 @@ class Own(StrEnum):
     KEY = "key_id"
     INVOICE = "invoice_id"
     CREDIT_NOTE = "credit_note_id"
-    REQUEST = "request_id"
     LIST = "list"
     """Nothing in the path: the handler shows no more than what is `tenant_of(request)`'s."""
 

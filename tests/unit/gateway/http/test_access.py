@@ -41,11 +41,11 @@ def test_a_route_without_a_permission_is_not_mounted(mounted: Any) -> None:
 
 def test_a_route_whose_owner_nobody_knows_is_not_mounted() -> None:
     """Said by its router or one above it, it is."""
-    options = needs(Permission.USAGE_READ, own=Own.REQUEST)
-    with pytest.raises(LookupError, match="request_id"):
-        check_access(Router("/", route_handlers=[a_route("/{request_id:str}", options)]).routes)
-    inner = Router("/in", route_handlers=[a_route("/{request_id:str}", options)])
-    outer = Router("/out", route_handlers=[inner], opt=owned_by({Own.REQUEST: nobody}))
+    options = needs(Permission.USAGE_READ, own=Own.INVOICE)
+    with pytest.raises(LookupError, match="invoice_id"):
+        check_access(Router("/", route_handlers=[a_route("/{invoice_id:str}", options)]).routes)
+    inner = Router("/in", route_handlers=[a_route("/{invoice_id:str}", options)])
+    outer = Router("/out", route_handlers=[inner], opt=owned_by({Own.INVOICE: nobody}))
     check_access(outer.routes)
     app = Litestar([outer], openapi_config=None)
     check_access(app.routes)

@@ -1,0 +1,79 @@
+"""Tokens that were given less than their user's role."""
+
+from litestar.routes import HTTPRoute
+from roles_table import API_ROWS, UNSAFE, Row
+from roles_world import ME, RolesWorld
+
+from gateway.domain.permissions import Permission
+from gateway.http.access import ACCESS_OPTION, Access
+
+
+def permission_of(world: RolesWorld) -> dict[tuple[str, str], Access]:
+    """What each route asks for."""
+    found = {}
+    for route in world.app.routes:
+        if isinstance(route, HTTPRoute):
+            for method, (handler, _) in route.route_handler_map.items():
+                access = handler.opt.get(ACCESS_OPTION)
+                if method != "OPTIONS" and isinstance(access, Access):
+                    found[str(method), route.path_format] = access
+    return found
+
+
+async def token(world: RolesWorld, caller: str, *scopes: Permission) -> dict[str, str]:
+    """The headers of one that is held to those scopes."""
+    name = f"scoped-{len(scopes)}-{scopes[0]}"
+    secret = await world.administration.issue_token(
+        ME, f"{caller}@weir.local", name, scopes=list(scopes)
+    )
+    return {"authorization": f"Bearer {secret}"}
+
+
+def scope_of(row: Row, known: dict[tuple[str, str], Access]) -> Permission | None:
+    """The scope that a row's route needs."""
+    path = row.path
+    if path.startswith("/v1/organization"):
+        return Permission.INVOICES_READ if "/costs" in path else Permission.USAGE_READ
+    access = known.get(row.route)
+    return None if access is None else access.permission
+
+
+async def test_a_scope_opens_its_routes_and_no_other(world: RolesWorld) -> None:
+    """Every route that needs a permission: an admin's token with all scopes but that one is
+    refused, one with that alone is not."""
+    known = permission_of(world)
+    rows = [(row, scope_of(row, known)) for row in API_ROWS]
+    needed = {scope for _, scope in rows if scope is not None}
+    assert needed == set(Permission)
+    only = {each: await token(world, "admin", each) for each in Permission}
+    without = {
+        each: await token(world, "admin", *sorted(set(Permission) - {each})) for each in Permission
+    }
+    for row, scope in rows:
+        if scope is None:
+            continue
+        refused = await world.ask(row, headers=without[scope])
+        assert refused.status_code == 403, (row.path, scope, refused.text)
+        assert scope.value in refused.text
+        answer = await world.ask(row, headers=only[scope])
+        assert answer.status_code in row.ok, (row.path, scope, answer.text)
+
+
+async def test_a_scoped_token_changes_no_account(world: RolesWorld) -> None:
+    """Nor logs anybody out; it may say whose it is."""
+    headers = await token(world, "admin", Permission.TENANTS_READ)
+    for row in API_ROWS:
+        if not row.path.startswith("/admin/v1/session") or row.expected["anonymous"] == "ok":
+            continue
+        answer = await world.ask(row, headers=headers)
+        assert answer.status_code == (403 if row.method in UNSAFE else 200)
+
+
+async def test_a_tenants_token_keeps_to_tenant_and_scopes(world: RolesWorld) -> None:
+    """Both hold at once."""
+    headers = await token(world, "tenant_admin", Permission.KEYS_READ)
+    get = world.client.get
+    assert (await get("/admin/v1/tenants/acme/keys", headers=headers)).status_code == 200
+    assert (await get("/admin/v1/tenants/globex/keys", headers=headers)).status_code == 404
+    assert (await get("/admin/v1/tenants/acme", headers=headers)).status_code == 403
+    assert (await get("/billing/v1/invoices", headers=headers)).status_code == 403
