@@ -219,8 +219,7 @@ def guard() -> None:
     _define(REPLACED | MADE)
     for table, name, when, scope, function in TRIGGERS:
         op.execute(
-            f"CREATE TRIGGER {table}_{name} {when} ON {table} {scope}"
-            f" EXECUTE FUNCTION {function}()"
+            f"CREATE TRIGGER {table}_{name} {when} ON {table} {scope} EXECUTE FUNCTION {function}()"
         )
     for table in AT_COMMIT:
         op.execute(

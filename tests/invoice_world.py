@@ -20,7 +20,13 @@ from billing.domain.usage_record import UsageRecord
 from billing.postgres.credit_notes import Credited, issue_credit_note
 from billing.postgres.invoice_draft import Drafted, draft_invoice
 from billing.postgres.invoice_issue import Issued, issue_invoice
-from billing.postgres.invoice_settle import Paid, Voided, note_payment, void_invoice
+from billing.postgres.invoice_settle import (
+    Paid,
+    Voided,
+    note_payment,
+    take_back_payment,
+    void_invoice,
+)
 from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import PRICE_COLUMNS, instant_of, price_from
 from billing.postgres.rollups import roll_up
@@ -141,7 +147,14 @@ class InvoiceWorld:
         async with self.engine.begin() as db:
             return await void_invoice(db, invoice_id, reason="wrong address", by="fin")
 
-    async def pay(self, invoice_id: UUID, amount_minor: int, reference: str = "bank 1") -> Paid:
+    async def pay(
+        self,
+        invoice_id: UUID,
+        amount_minor: int,
+        reference: str = "bank 1",
+        *,
+        may_overpay: bool = False,
+    ) -> Paid:
         """Note a payment."""
         async with self.engine.begin() as db:
             return await note_payment(
@@ -150,8 +163,16 @@ class InvoiceWorld:
                 amount_minor=amount_minor,
                 received_on=date(2026, 3, 1),
                 reference=reference,
+                may_overpay=may_overpay,
                 by="fin",
             )
+
+    async def take_back(
+        self, invoice_id: UUID, named: UUID | str, reason: str = "of another customer"
+    ) -> Paid:
+        """Take back a payment."""
+        async with self.engine.begin() as db:
+            return await take_back_payment(db, invoice_id, named, reason=reason, by="fin")
 
     async def credit(
         self,

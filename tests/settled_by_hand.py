@@ -2,9 +2,7 @@
 
 PAID = "UPDATE invoice SET status = 'paid', paid_at = now() WHERE status = 'issued'"
 _NEXT = "UPDATE invoice_number SET last = last + 1 WHERE series LIKE 'CN-%'"
-_LAST = (
-    "(SELECT series || lpad(last::text, 6, '0') FROM invoice_number WHERE series LIKE 'CN-%')"
-)
+_LAST = "(SELECT series || lpad(last::text, 6, '0') FROM invoice_number WHERE series LIKE 'CN-%')"
 
 
 def credit_by_hand(

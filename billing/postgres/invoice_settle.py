@@ -145,9 +145,7 @@ async def settle(connection: AsyncConnection, known: StoredInvoice, status: Stat
         return
     paid_at = await store_time(connection) if status is Status.PAID else None
     await connection.execute(
-        update(invoice)
-        .where(_columns.id == known.id)
-        .values(status=status.value, paid_at=paid_at)
+        update(invoice).where(_columns.id == known.id).values(status=status.value, paid_at=paid_at)
     )
 
 

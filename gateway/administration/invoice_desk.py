@@ -16,7 +16,13 @@ from billing.postgres.credit_notes import list_credit_notes
 from billing.postgres.invoice_draft import draft_invoice
 from billing.postgres.invoice_issue import issue_invoice
 from billing.postgres.invoice_scope import Scope
-from billing.postgres.invoice_settle import note_payment, void_invoice
+from billing.postgres.invoice_settle import (
+    Paid,
+    PaymentNotFound,
+    note_payment,
+    take_back_payment,
+    void_invoice,
+)
 from billing.postgres.invoices import (
     InvoiceFilter,
     StoredInvoice,
@@ -30,6 +36,7 @@ from gateway.administration.billed import billed_as
 from gateway.administration.checks import check_currency, check_tenant_id
 from gateway.administration.credit_note_verbs import CreditNoteVerbs
 from gateway.administration.invoice_checks import (
+    as_id,
     check_minor,
     check_month,
     check_reason,
@@ -42,7 +49,7 @@ from gateway.administration.store import Change
 from gateway.administration.tenants import existing_tenant, named_tenant
 from gateway.administration.views import View
 from gateway.domain.tenant import Tenant
-from gateway.errors import Conflict
+from gateway.errors import Conflict, NotFound
 
 Expected = Callable[[Tenant, datetime], Awaitable[Iterable[Blocker]]]
 """What of a tenant may still come that was admitted before an instant."""
@@ -114,9 +121,17 @@ class InvoiceDesk(CreditNoteVerbs):
             return await _shown(change.db, voided.invoice)
 
     async def pay(
-        self, actor: str, invoice_id: UUID, *, amount: object, received_on: date, reference: str
+        self,
+        actor: str,
+        invoice_id: UUID,
+        *,
+        amount: object,
+        received_on: date,
+        reference: str,
+        may_overpay: bool = False,
     ) -> View:
-        """Note a payment; the same reference again is the same payment."""
+        """Note a payment; the same reference again is the same payment. Of more than what is
+        outstanding only where it `may_overpay`."""
         reference = check_reference(reference)
         async with self._changing(actor) as change:
             before = await load_invoice(change.db, invoice_id)
@@ -128,16 +143,25 @@ class InvoiceDesk(CreditNoteVerbs):
                     amount_minor=minor,
                     received_on=received_on,
                     reference=reference,
+                    may_overpay=may_overpay,
                     by=actor,
                 )
             except RefusedChange as error:
                 raise _refused_payment(before, minor) or error from error
-            shown = payment_view(paid.payment, before.currency)
-            if paid.is_new:
-                await change.audit(
-                    "invoice.payment", "invoice", str(invoice_id), before=None, after=shown
+            return await _noted(change, "invoice.payment", paid)
+
+    async def take_back(self, actor: str, invoice_id: UUID, named: str, *, reason: str) -> View:
+        """Take back a payment, by its id or reference, whole: an entry of its own. The invoice is
+        owed again where that leaves something outstanding."""
+        reason = check_reason(reason)
+        async with self._changing(actor) as change:
+            try:
+                paid = await take_back_payment(
+                    change.db, invoice_id, as_id(named) or named, reason=reason, by=actor
                 )
-            return {**shown, "invoice": standing_view(paid.invoice)}
+            except PaymentNotFound as error:
+                raise NotFound(str(error)) from error
+            return await _noted(change, "invoice.payment_taken_back", paid)
 
     async def show(self, invoice_id: UUID) -> View:
         """An invoice with its lines, payments and credit notes."""
@@ -199,6 +223,13 @@ async def _note(
         before=None if before is None else standing_view(before),
         after=standing_view(after),
     )
+
+
+async def _noted(change: Change, action: str, paid: Paid) -> View:
+    shown = payment_view(paid.payment, paid.invoice.currency)
+    if paid.is_new:
+        await change.audit(action, "invoice", str(paid.invoice.id), before=None, after=shown)
+    return {**shown, "invoice": standing_view(paid.invoice)}
 
 
 def _refused_payment(invoice: StoredInvoice, minor: int) -> Conflict | None:

@@ -35,6 +35,7 @@ def standing_view(invoice: StoredInvoice) -> View:
         "paid": shown(invoice.paid_minor),
         "credited": shown(invoice.credited_minor),
         "outstanding": shown(invoice.standing.outstanding_minor),
+        "overpaid": shown(invoice.standing.overpaid_minor),
         "row_count": invoice.row_count,
         "content_hash": None if invoice.number is None else invoice.content_hash,
         "simulated": invoice.simulated,
@@ -76,7 +77,7 @@ def invoice_view(
 
 
 def payment_view(payment: StoredPayment, currency: str) -> View:
-    """A payment that was noted."""
+    """A payment that was noted; one that takes another back has an amount below nothing."""
     return {
         "id": str(payment.id),
         "invoice_id": str(payment.invoice_id),
@@ -86,6 +87,9 @@ def payment_view(payment: StoredPayment, currency: str) -> View:
         "reference": payment.reference,
         "noted_at": msgspec.to_builtins(payment.noted_at),
         "noted_by": payment.noted_by,
+        "overpays": payment.overpays,
+        "reverses": None if payment.reverses is None else str(payment.reverses),
+        "reason": payment.reason,
     }
 
 

@@ -17,7 +17,8 @@ def own_invoice(view: View) -> View:
     shown = {**view, **dict.fromkeys(_OF_STAFF)}
     shown |= {name: [] for name in _WORK_LEFT if name in view}
     if "payments" in view:
-        shown["payments"] = [{**each, "noted_by": None} for each in view["payments"]]
+        hidden = dict.fromkeys(("noted_by", "reason"))
+        shown["payments"] = [{**each, **hidden} for each in view["payments"]]
     if "credit_notes" in view:
         shown["credit_notes"] = [own_credit_note(each) for each in view["credit_notes"]]
     return shown

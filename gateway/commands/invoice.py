@@ -17,8 +17,8 @@ from gateway.commands.output import show_one, show_page
 from gateway.commands.paging import paged
 
 COLUMNS = (
-    *("number", "status", "tenant_id", "month", "currency", "total", "outstanding", "due_on"),
-    "id",
+    *("number", "status", "tenant_id", "month", "currency", "total", "outstanding", "overpaid"),
+    *("due_on", "id"),
 )
 LINE_COLUMNS = (
     *("position", "kind", "month", "model", "provider", "class", "unit", "quantity"),
@@ -26,8 +26,9 @@ LINE_COLUMNS = (
 )
 SHOWN = (
     *("id", "number", "status", "tenant_id", "month", "time_zone", "currency", "subtotal", "tax"),
-    *("total", "paid", "credited", "outstanding", "due_on", "row_count", "cut_off"),
+    *("total", "paid", "credited", "outstanding", "overpaid", "due_on", "row_count", "cut_off"),
 )
+PAYMENT_COLUMNS = ("reference", "received_on", "amount", "overpays", "reverses", "reason", "id")
 NAMED = click.argument("invoice", metavar="INVOICE")
 """Its id, its number, or TENANT/MONTH."""
 
@@ -89,9 +90,16 @@ def void(connection: Connection, invoice: str, reason: str) -> None:
 @click.option("--amount", required=True, help="In the invoice's currency, such as 36.74.")
 @click.option("--received-on", required=True, callback=day_option, help="Such as 2026-12-20.")
 @click.option("--reference", required=True, help="What names it elsewhere; it is noted once.")
+@click.option("--may-overpay", is_flag=True, help="Note it also if it is more than is outstanding.")
 @connected
 def pay(
-    connection: Connection, invoice: str, amount: str, received_on: date, reference: str
+    connection: Connection,
+    invoice: str,
+    *,
+    amount: str,
+    received_on: date,
+    reference: str,
+    may_overpay: bool,
 ) -> None:
     """Note a payment."""
 
@@ -102,12 +110,25 @@ def pay(
             amount=amount,
             received_on=received_on,
             reference=reference,
+            may_overpay=may_overpay,
         )
 
-    paid = at_desk(connection, work)
-    if not connection.as_json:
-        paid = {**paid, "invoice": paid["invoice"]["number"], "status": paid["invoice"]["status"]}
-    show_one(paid, as_json=connection.as_json)
+    _show_payment(at_desk(connection, work), as_json=connection.as_json)
+
+
+@invoice.command()
+@NAMED
+@click.argument("payment", metavar="PAYMENT")
+@click.option("--reason", required=True, help="For the record.")
+@connected
+def reverse(connection: Connection, invoice: str, payment: str, reason: str) -> None:
+    """Take back a payment, by its id or reference, whole; by an entry of its own."""
+
+    async def work(desk: InvoiceDesk) -> View:
+        found = await desk.invoice_id(invoice)
+        return await desk.take_back(connection.actor, found, payment, reason=reason)
+
+    _show_payment(at_desk(connection, work), as_json=connection.as_json)
 
 
 @invoice.command("list")
@@ -171,6 +192,14 @@ def export(connection: Connection, invoice: str, file_format: str, output: Path 
     at_desk(connection, work)
 
 
+def _show_payment(view: View, *, as_json: bool) -> None:
+    if not as_json:
+        of = view["invoice"]
+        standing = {name: of[name] for name in ("status", "outstanding", "overpaid")}
+        view = {**view, "invoice": of["number"], **standing}
+    show_one(view, as_json=as_json)
+
+
 def _show(view: View, *, as_json: bool) -> None:
     if as_json:
         show_one(view, as_json=True)
@@ -180,6 +209,9 @@ def _show(view: View, *, as_json: bool) -> None:
     if view["lines"]:
         click.echo()
         show_page({"items": view["lines"], "next_cursor": None}, LINE_COLUMNS, as_json=False)
+    if view["payments"]:
+        click.echo()
+        show_page({"items": view["payments"], "next_cursor": None}, PAYMENT_COLUMNS, as_json=False)
     if view["simulated"]:
         click.echo(SIMULATED_NOTE)
     for blocker in view["blockers"]:

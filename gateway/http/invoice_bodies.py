@@ -37,11 +37,19 @@ class VoidBody(_Strict):
 
 
 class PaymentBody(_Strict, kw_only=True):
-    """A payment, in the invoice's currency; `reference` names it elsewhere and is noted once."""
+    """A payment, in the invoice's currency; `reference` names it elsewhere and is noted once. With
+    `may_overpay` it may be more than what is outstanding."""
 
     amount: str
     received_on: date
     reference: str
+    may_overpay: bool = False
+
+
+class TakeBackBody(_Strict):
+    """Why a payment is taken back."""
+
+    reason: str
 
 
 class CreditLineBody(_Strict):

@@ -19,7 +19,13 @@ from gateway.http.admin_requests import AdminRequest, actor_of
 from gateway.http.credit_notes import CreditNoteController, SellerController
 from gateway.http.documents import file_response, json_response, split_format
 from gateway.http.guards import tenant_of
-from gateway.http.invoice_bodies import DraftBody, IssueBody, PaymentBody, VoidBody
+from gateway.http.invoice_bodies import (
+    DraftBody,
+    IssueBody,
+    PaymentBody,
+    TakeBackBody,
+    VoidBody,
+)
 from gateway.http.openapi_answers import Page
 from gateway.http.openapi_invoices import (
     InvoiceAnswer,
@@ -142,7 +148,26 @@ class InvoiceController(Controller):
             amount=body.amount,
             received_on=body.received_on,
             reference=body.reference,
+            may_overpay=body.may_overpay,
         )
+
+    @post(
+        "/{invoice_id:str}/payments/{payment_id:str}/reverse",
+        status_code=200,
+        opt=described(NotedPaymentAnswer, body=TakeBackBody) | needs(Permission.INVOICES_WRITE),
+    )
+    async def take_back_payment(
+        self,
+        request: AdminRequest,
+        desk: Desk,
+        invoice_id: FromPath[str],
+        payment_id: FromPath[str],
+    ) -> View:
+        """Take back a payment, by its id or reference, whole: an entry of its own, which is the
+        answer. An invoice that was paid is issued again where something is outstanding then."""
+        body = await read_body(request, TakeBackBody)
+        found = await desk.invoice_id(invoice_id)
+        return await desk.take_back(actor_of(request), found, payment_id, reason=body.reason)
 
 
 def invoice_router(desk: InvoiceDesk) -> Router:

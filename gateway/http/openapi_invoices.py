@@ -110,6 +110,7 @@ class InvoiceSummaryAnswer(_Answer):
     paid: str
     credited: str
     outstanding: str
+    overpaid: str
     row_count: int
     content_hash: str | None
     simulated: bool
@@ -127,7 +128,8 @@ class InvoiceSummaryAnswer(_Answer):
 
 
 class PaymentAnswer(_Answer):
-    """A payment that was noted."""
+    """A payment that was noted. One that `reverses` another takes it back: its amount is that one's
+    below nothing, and `reason` says why. `overpays` where it was more than was outstanding."""
 
     id: str
     invoice_id: str
@@ -137,6 +139,9 @@ class PaymentAnswer(_Answer):
     reference: str
     noted_at: Instant
     noted_by: str | None
+    overpays: bool
+    reverses: str | None
+    reason: str | None
 
 
 class NotedPaymentAnswer(PaymentAnswer):
@@ -226,10 +231,10 @@ class InvoiceDocumentAnswer(_Answer):
     content_hash: str | None
 
 
-class CreditedLineAnswer(CreditLineAnswer):
-    """The same, as printed."""
+class CreditedLineAnswer(InvoiceLineAnswer):
+    """A line as the invoice has it, which was `invoiced`; `amount` of it is credited."""
 
-    tax_rate: str
+    invoiced: str
 
 
 class CreditNoteDocumentAnswer(_Answer):

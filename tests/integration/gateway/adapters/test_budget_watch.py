@@ -116,6 +116,21 @@ async def test_months_are_those_of_the_tenants_zone(budgets: Budgets) -> None:
     assert (alert.month, alert.period_end, alert.spent_pico) == ("2026-11", end, 9 * 10**12)
 
 
+async def test_a_change_of_the_zone_tells_nothing_again(budgets: Budgets) -> None:
+    """The month is the same one by its name, whatever its bounds; the next is told for itself."""
+    await budgets.spend("9")
+    assert await budgets.thresholds() == [(80, 10)]
+    for zone in ("Asia/Kathmandu", "America/Los_Angeles", "UTC"):
+        await budgets.administration.update_tenant(ME, "acme", time_zone=zone)
+        assert await budgets.thresholds() == [(80, 10)]
+    await budgets.spend("1")
+    await budgets.administration.update_tenant(ME, "acme", time_zone="Asia/Kathmandu")
+    assert await budgets.thresholds() == [(80, 10), (100, 10)]
+    budgets.now = datetime(2026, 12, 3, tzinfo=UTC)
+    await budgets.spend("8")
+    assert [each.month for each in (await budgets.judged())[2:]] == ["2026-12"]
+
+
 async def test_keys_and_models_have_budgets_of_their_own(budgets: Budgets) -> None:
     """Each is told with whose it is, and counts its own requests alone; revoked or not."""
     await budgets.limit(None, models={MODEL: {"monthly_budget": "3.00"}})

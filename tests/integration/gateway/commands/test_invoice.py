@@ -134,6 +134,34 @@ def test_payments_and_credit_notes(with_usage: Weir, tmp_path: Path) -> None:
     assert "4.76" in pypdfium2.PdfDocument(path.read_bytes())[0].get_textpage().get_text_range()
 
 
+def test_a_payment_is_taken_back(with_usage: Weir) -> None:
+    """What is too much is asked for and shown; taken back, the invoice is owed again."""
+    weir = with_usage
+    done = issued(weir)
+    paid = ("--amount", "9.00", "--received-on", "2026-02-10", "--reference", "bank-1")
+    refused = weir.refused("invoice", "pay", done["number"], *paid)
+    assert "only 8.38 USD of it are outstanding" in refused
+    told = [
+        line.split()
+        for line in weir.ok("invoice", "pay", done["id"], *paid, "--may-overpay").splitlines()
+    ]
+    assert ["overpays", "yes"] in told
+    assert ["overpaid", "0.62"] in told
+    listed = weir.ok("invoice", "list").splitlines()
+    assert listed[0].split()[5:8] == ["TOTAL", "OUTSTANDING", "OVERPAID"]
+    assert listed[1].split()[5:8] == ["8.38", "0.00", "0.62"]
+    back = weir.json("invoice", "reverse", "acme/2026-01", "bank-1", "--reason", "not ours")
+    assert (back["amount"], back["reason"]) == ("-9.00", "not ours")
+    shown = weir.ok("invoice", "show", done["number"])
+    assert ["overpaid", "0.00"] in [line.split() for line in shown.splitlines()]
+    assert shown.splitlines()[-2].split()[:4] == ["bank-1", "2026-02-10", "9.00", "yes"]
+    assert "no such payment" in weir.refused(
+        "invoice", "reverse", done["number"], "bank-2", "--reason", "x"
+    )
+    actions = [each["action"] for each in weir.json("audit", "list")["items"]]
+    assert actions[:2] == ["invoice.payment_taken_back", "invoice.payment"]
+
+
 def test_a_void_invoice_frees_its_month(with_usage: Weir) -> None:
     weir = with_usage
     done = issued(weir)

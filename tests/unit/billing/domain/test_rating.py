@@ -222,6 +222,26 @@ def test_a_cost_that_no_column_holds_is_held_back(over: int, unpriced: bool) -> 
     assert (found.price_id is None) is unpriced
 
 
+def test_the_dearest_price_is_safe_for_a_whole_context() -> None:
+    """What is written is checked once: a request of so many tokens is never beyond the column, at
+    whatever price. Twice the bound would be."""
+    dearest = replace(
+        PRICE,
+        input_pico=PRICE_PICO_MAX,
+        cached_input_pico=PRICE_PICO_MAX,
+        output_pico=PRICE_PICO_MAX,
+        reasoning_pico=PRICE_PICO_MAX,
+        request_pico=REQUEST_PICO_MAX,
+    )
+    for output in (0, TOKENS_COVERED // 2, TOKENS_COVERED):
+        found = a_cost(
+            PriceBook([dearest]), prompt_tokens=TOKENS_COVERED - output, output_tokens=output
+        )
+        assert found.cost_pico == TOKENS_COVERED * PRICE_PICO_MAX + REQUEST_PICO_MAX
+        assert found.cost_pico <= COST_PICO_MAX
+    assert 2 * TOKENS_COVERED * PRICE_PICO_MAX > COST_PICO_MAX
+
+
 def test_a_rated_record_has_its_cost_and_is_otherwise_as_it_was() -> None:
     record = a_record(model="m", prompt_tokens=1_000, cached_prompt_tokens=900, output_tokens=50)
     cost = 100 * 1_000_000 + 900 * 100_000 + 50 * 4_000_000

@@ -14,7 +14,7 @@ from billing.postgres.credit_notes import (
     load_credit_document,
     load_credit_note,
 )
-from billing.postgres.invoice_settle import ReferenceTaken
+from billing.postgres.invoice_settle import PaymentNotFound, ReferenceTaken
 from billing.postgres.invoices import (
     InvoiceFilter,
     InvoiceNotFound,
@@ -59,6 +59,50 @@ async def test_payments_add_up(world: InvoiceWorld) -> None:
         (500, "bank 1"),
         (95, "bank 2"),
     ]
+
+
+async def test_a_payment_is_taken_back(world: InvoiceWorld) -> None:
+    """By an entry of its own, once; the invoice is owed again, and can be paid again, or be void
+    where nothing was paid. The reference stays taken."""
+    invoice = await an_invoice(world)
+    await world.pay(invoice.id, 500)
+    paid = await world.pay(invoice.id, 95, "bank 2")
+    back = await world.take_back(invoice.id, "bank 2")
+    assert (back.invoice.status, back.invoice.paid_at) == (Status.ISSUED, None)
+    assert back.invoice.standing.outstanding_minor == 95
+    assert (back.payment.amount_minor, back.payment.reverses) == (-95, paid.payment.id)
+    assert back.payment.reason == "of another customer"
+    again = await world.take_back(invoice.id, paid.payment.id)
+    assert (again.is_new, again.payment) == (False, back.payment)
+    with pytest.raises(ReferenceTaken, match="another reason"):
+        await world.take_back(invoice.id, "bank 2", reason="x")
+    with pytest.raises(ReferenceTaken, match="was taken back"):
+        await world.pay(invoice.id, 95, "bank 2")
+    with pytest.raises(RefusedChange, match="note the payment again"):
+        await world.take_back(invoice.id, back.payment.id)
+    with pytest.raises(PaymentNotFound):
+        await world.take_back(invoice.id, "bank 3")
+    assert (await world.pay(invoice.id, 95, "bank 3")).invoice.status is Status.PAID
+    for reference in ("bank 1", "bank 3"):
+        await world.take_back(invoice.id, reference)
+    assert (await world.void(invoice.id)).invoice.status is Status.VOID
+    assert len(await world.read(list_payments, invoice.id)) == 6
+
+
+async def test_a_payment_of_too_much_is_kept_apart(world: InvoiceWorld) -> None:
+    """Only where it is meant; what is too much is shown, also what a credit note makes so."""
+    invoice = await an_invoice(world)
+    paid = await world.pay(invoice.id, 600, may_overpay=True)
+    assert (paid.payment.overpays, paid.invoice.status) == (True, Status.PAID)
+    assert paid.invoice.standing.overpaid_minor == 5
+    with pytest.raises(RefusedChange):
+        await world.pay(invoice.id, 1, "bank 2")
+    twice = await world.pay(invoice.id, 595, "bank 2", may_overpay=True)
+    assert twice.invoice.standing.overpaid_minor == 600
+    back = await world.take_back(invoice.id, "bank 2")
+    assert (back.invoice.status, back.invoice.standing.overpaid_minor) == (Status.PAID, 5)
+    credited = await world.credit(invoice.id, (2, 100))
+    assert credited.invoice.standing.overpaid_minor == 5 + 119
 
 
 async def test_credit_notes_cite_lines(world: InvoiceWorld) -> None:

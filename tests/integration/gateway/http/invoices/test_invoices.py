@@ -192,6 +192,41 @@ async def test_a_void_invoice_keeps_its_number_and_frees_its_rows(finance: Finan
     assert [each["id"] for each in void["items"]] == [first["id"]]
 
 
+async def test_a_payment_is_taken_back_by_an_entry_of_its_own(finance: FinanceApi) -> None:
+    """What was paid too much is told and must be meant; taken back, the invoice is owed again, and
+    both entries stand. Again it is the same."""
+    await used(finance)
+    issued = await finance.issued()
+    path = f"/invoices/{issued['number']}/payments"
+    body = {"amount": "9.00", "received_on": "2026-02-10", "reference": "bank-1"}
+    problem = await finance.refused("POST", path, body, status=409)
+    assert problem["detail"] == "only 8.38 USD of it are outstanding"
+    paid = await finance.ok("POST", path, {**body, "may_overpay": True})
+    assert (paid["overpays"], paid["invoice"]["status"]) == (True, "paid")
+    assert (paid["invoice"]["overpaid"], paid["invoice"]["outstanding"]) == ("0.62", "0.00")
+    page = await finance.ok("GET", "/invoices")
+    assert [each["overpaid"] for each in page["items"]] == ["0.62"]
+    await finance.refused("POST", f"{path}/bank-1/reverse", {"reason": " "}, status=422)
+    await finance.refused("POST", f"{path}/bank-2/reverse", {"reason": "x"}, status=404)
+    back = await finance.ok("POST", f"{path}/{paid['id']}/reverse", {"reason": "not ours"})
+    assert (back["amount"], back["reverses"], back["reason"]) == ("-9.00", paid["id"], "not ours")
+    assert (back["invoice"]["status"], back["invoice"]["outstanding"]) == ("issued", "8.38")
+    assert back["invoice"]["paid_at"] is None
+    again = await finance.ok("POST", f"{path}/bank-1/reverse", {"reason": "not ours"})
+    assert again == back
+    await finance.refused("POST", f"{path}/bank-1/reverse", {"reason": "x"}, status=409)
+    await finance.refused("POST", path, {**body, "may_overpay": True}, status=409)
+    await finance.refused("POST", f"{path}/{back['id']}/reverse", {"reason": "x"}, status=409)
+    shown = await finance.ok("GET", f"/invoices/{issued['id']}")
+    assert [each["amount"] for each in shown["payments"]] == ["9.00", "-9.00"]
+    entries = (await finance.admin.json("GET", "/audit?action=invoice.payment_taken_back"))["items"]
+    assert [each["after"]["reverses"] for each in entries] == [paid["id"]]
+    answer = await finance.call(
+        "POST", f"{path}/bank-1/reverse", {"reason": "not ours"}, role=Role.OPERATOR
+    )
+    assert answer.status_code == 403
+
+
 async def test_payments_settle_an_invoice(finance: FinanceApi) -> None:
     """Two parts make it paid; the same reference again is the same payment; more than what is
     outstanding is refused, in money."""

@@ -9,6 +9,7 @@ from billing.domain.invoicing.lifecycle import (
     credited,
     issued,
     paid,
+    taken_back,
     voided,
 )
 
@@ -36,9 +37,30 @@ def test_it_is_paid_when_payments_and_credits_are_its_total() -> None:
 
 
 def test_what_was_paid_may_be_credited() -> None:
-    """Then money is owed back: it stays paid, and nothing is outstanding."""
+    """Then money is owed back: it stays paid, nothing is outstanding, and so much is overpaid."""
     back = credited(paid(ISSUED, 1_000), 300)
-    assert (back.status, back.outstanding_minor) == (Status.PAID, 0)
+    assert (back.status, back.outstanding_minor, back.overpaid_minor) == (Status.PAID, 0, 300)
+
+
+def test_a_payment_of_too_much_is_noted_where_that_is_meant() -> None:
+    """And of what is paid already; a draft or a void one has nothing to pay back."""
+    much = paid(ISSUED, 1_001, may_overpay=True)
+    assert (much.status, much.outstanding_minor, much.overpaid_minor) == (Status.PAID, 0, 1)
+    assert paid(much, 5, may_overpay=True).overpaid_minor == 6
+    assert DRAFT.overpaid_minor == voided(ISSUED).overpaid_minor == ISSUED.overpaid_minor == 0
+
+
+def test_a_payment_that_is_taken_back_is_owed_again() -> None:
+    """Back from paid only where something is outstanding then; void once nothing was paid."""
+    part = paid(ISSUED, 400)
+    assert taken_back(paid(part, 600), 600) == part
+    assert taken_back(paid(ISSUED, 1_000), 1_000) == ISSUED
+    assert voided(taken_back(part, 400)).status is Status.VOID
+    twice = paid(paid(ISSUED, 1_000), 7, may_overpay=True)
+    assert taken_back(twice, 7) == paid(ISSUED, 1_000)
+    for standing in (DRAFT, voided(ISSUED)):
+        with pytest.raises(RefusedChange, match="taken back needs"):
+            taken_back(standing, 0)
 
 
 def test_v16_credits_are_never_more_than_the_total() -> None:
@@ -86,15 +108,20 @@ def test_what_is_void_stays_void() -> None:
 
 
 CHANGES = st.lists(
-    st.tuples(st.sampled_from(["issue", "void", "pay", "credit"]), st.integers(-5, 60)), max_size=12
+    st.tuples(
+        st.sampled_from(["issue", "void", "pay", "credit", "overpay", "back"]), st.integers(-5, 60)
+    ),
+    max_size=12,
 )
 
 
 @given(st.integers(0, 100), CHANGES)
 def test_no_order_of_changes_breaks_an_invoice(total: int, changes: list[tuple[str, int]]) -> None:
-    """It never goes back, credits stay within the total, payments within what was outstanding, and
-    it is paid exactly when both cover it."""
+    """It never goes back but where a payment is taken back, credits stay within the total, payments
+    within what was outstanding unless more was meant, and it is paid exactly when both cover it."""
     now = Standing(total_minor=total)
+    noted: list[int] = []
+    is_meant = False
     order = {Status.DRAFT: 0, Status.ISSUED: 1, Status.PAID: 2, Status.VOID: 3}
     for what, amount in changes:
         before = now
@@ -106,13 +133,23 @@ def test_no_order_of_changes_breaks_an_invoice(total: int, changes: list[tuple[s
                     now = voided(now)
                 case "pay":
                     now = paid(now, amount)
+                    noted.append(amount)
+                case "overpay":
+                    now = paid(now, amount, may_overpay=True)
+                    noted.append(amount)
+                    is_meant = True
+                case "back":
+                    if noted:
+                        now = taken_back(now, noted.pop())
                 case _:
                     now = credited(now, amount)
         except RefusedChange:
             assert now == before
-        assert order[now.status] >= order[before.status]
+        assert order[now.status] >= order[before.status] or what == "back"
+        assert now.outstanding_minor == 0 or now.overpaid_minor == 0
         assert 0 <= now.credited_minor <= total
-        assert 0 <= now.paid_minor <= total
+        assert 0 <= now.paid_minor == sum(noted)
+        assert now.paid_minor <= total or is_meant
         if now.status in {Status.ISSUED, Status.PAID}:
             covered = now.paid_minor + now.credited_minor >= total
             assert (now.status is Status.PAID) is covered

@@ -1,0 +1,129 @@
+"""Payments, prices and alerts of the release before in a database of this one, and back.
+
+What that release sent is frozen here.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from invoice_world import InvoiceWorld
+from settled_by_hand import PAID, pay_by_hand
+from sqlalchemy import text
+
+from billing.domain.invoicing.lifecycle import Status
+from billing.domain.price_book import PRICE_PICO_MAX
+from billing.postgres.invoices import list_payments, load_invoice
+from gateway.adapters.postgres import async_engine
+from gateway.migrate import MigrationFailed, downgrade, upgrade
+
+BEFORE = "0017"
+OLD_LOCK = "SELECT invoice.id FROM invoice WHERE invoice.id = :id FOR UPDATE"
+OLD_PAY = (
+    "INSERT INTO payment (invoice_id, amount_minor, received_on, reference, noted_by)"
+    " VALUES (:id, :minor, now()::date, :reference, 'old')"
+)
+OLD_PAID = "UPDATE invoice SET status = 'paid', paid_at = now() WHERE id = :id"
+OLD_SUMS = (
+    "SELECT (SELECT coalesce(sum(payment.amount_minor), 0) FROM payment"
+    " WHERE payment.invoice_id = invoice.id), status FROM invoice"
+)
+OLD_ALERT = """
+INSERT INTO budget_alert (tenant_id, month, period_start, period_end, currency, threshold_percent,
+    limit_pico, spent_pico, unpriced_requests)
+VALUES ('acme', '2026-11', '2026-11-01Z', cast(:until AS text)::timestamptz, 'USD', 80, 10, 9, 0)
+ON CONFLICT DO NOTHING"""
+DEAR = """
+INSERT INTO price_entry (model, provider, currency, input_pico, output_pico, effective_from)
+VALUES ('m', 'self', 'VND', 1, :pico,
+    date_trunc('milliseconds', clock_timestamp()) + interval '1 hour')"""
+
+
+@pytest.fixture
+async def world(database_url: str) -> AsyncIterator[InvoiceWorld]:
+    """A database with a seller and one price."""
+    made = InvoiceWorld(async_engine(database_url, pooled=False))
+    await made.open()
+    yield made
+    await made.engine.dispose()
+
+
+async def an_invoice(world: InvoiceWorld) -> Any:
+    """Of 4.00."""
+    await world.use(
+        "2026-01-05T00:00:00Z", prompt_tokens=0, cached_prompt_tokens=0, output_tokens=1_000_000
+    )
+    return (await world.close("2026-01")).invoice
+
+
+async def pay_as_before(world: InvoiceWorld, invoice: Any, minor: int, reference: str) -> None:
+    """As that release notes a payment that settles an invoice."""
+    async with world.engine.begin() as db:
+        of = {"id": invoice.id}
+        await db.execute(text(OLD_LOCK), of)
+        await db.execute(text(OLD_PAY), {**of, "minor": minor, "reference": reference})
+        await db.execute(text(OLD_PAID), of)
+
+
+async def test_the_release_before_settles_invoices(world: InvoiceWorld) -> None:
+    """What it writes is right by this release's rules; of what was taken back it has the right
+    sums, and it goes on from there."""
+    invoice = await an_invoice(world)
+    await pay_as_before(world, invoice, 400, "one")
+    assert (await world.read(load_invoice, invoice.id)).status is Status.PAID
+    await world.take_back(invoice.id, "one")
+    assert await world.query(OLD_SUMS) == [(0, "issued")]
+    await pay_as_before(world, invoice, 400, "two")
+    assert await world.query(OLD_SUMS) == [(400, "paid")]
+    found = await world.read(list_payments, invoice.id)
+    assert [(each.amount_minor, each.overpays, each.reason) for each in found] == [
+        (400, False, None), (-400, False, "of another customer"), (400, False, None),
+    ]  # fmt: skip
+
+
+async def test_what_was_there_stays(world: InvoiceWorld, database_url: str) -> None:
+    """Invoices and payments of before are guarded, and can be taken back; there and back again they
+    are the same. Once one is taken back, or too much, there is no way back."""
+    invoice = await an_invoice(world)
+    await downgrade(database_url, BEFORE)
+    await pay_as_before(world, invoice, 400, "one")
+    before = await world.query("SELECT invoice.* FROM invoice")
+    await upgrade(database_url)
+    await downgrade(database_url, BEFORE)
+    assert await world.query("SELECT invoice.* FROM invoice") == before
+    await upgrade(database_url)
+    assert (await world.take_back(invoice.id, "one")).invoice.status is Status.ISSUED
+    with pytest.raises(MigrationFailed, match="payments that the release before"):
+        await downgrade(database_url, BEFORE)
+
+
+async def test_too_much_does_not_go_back(world: InvoiceWorld, database_url: str) -> None:
+    """The release before would not know why it is more than was owed."""
+    await an_invoice(world)
+    await world.sql(pay_by_hand(401, overpays=True), PAID)
+    with pytest.raises(MigrationFailed, match="payments that the release before"):
+        await downgrade(database_url, BEFORE)
+
+
+async def test_dear_prices_do_not_go_back(world: InvoiceWorld, database_url: str) -> None:
+    """One of up to a whole unit a token does; what that release refuses does not."""
+    await world.sql(DEAR, pico=10**12)
+    await downgrade(database_url, BEFORE)
+    await upgrade(database_url)
+    await world.price(model="n", currency="VND", output_pico=PRICE_PICO_MAX)
+    with pytest.raises(MigrationFailed, match="prices that the release before"):
+        await downgrade(database_url, BEFORE)
+
+
+async def test_alerts_of_before_are_once_a_month(world: InvoiceWorld, database_url: str) -> None:
+    """Of those that were told twice, after a change of the zone, the first stays; the release
+    before tells none again."""
+    await downgrade(database_url, BEFORE)
+    for until in ("2026-12-01T00:00Z", "2026-12-01T08:00Z"):
+        await world.sql(OLD_ALERT, until=until)
+    ((first,), _) = await world.query("SELECT id FROM budget_alert ORDER BY id")
+    await upgrade(database_url)
+    await world.sql(OLD_ALERT, until="2026-12-01T05:30Z")
+    assert await world.query("SELECT id FROM budget_alert") == [(first,)]
+    await downgrade(database_url, BEFORE)
+    assert await world.query("SELECT id FROM budget_alert") == [(first,)]
