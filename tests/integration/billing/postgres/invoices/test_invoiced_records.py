@@ -66,9 +66,12 @@ async def test_who_changes_a_record_waits_for_who_takes_it(world: InvoiceWorld) 
     issuing = await world.engine.connect()
     await issue_invoice(issuing, draft.id, billed(), expected=[], by="fin")
     changing = asyncio.create_task(world.sql(CHANGES[0]))
-    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    waiting = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database ="
+        " (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
     async with asyncio.timeout(20):
-        while await world.query(waiting) != [(1,)]:
+        while await world.query(waiting) != [(1,)]:  # noqa: ASYNC110 - SQL
             await asyncio.sleep(0.01)
     await issuing.commit()
     await issuing.close()

@@ -188,7 +188,7 @@ def back(
 ) -> str:
     """Take a payment back by hand."""
     return (
-        "INSERT INTO payment (invoice_id, amount_minor, received_on, reference, noted_by, reverses,"  # noqa: S608 - of tests
+        "INSERT INTO payment (invoice_id, amount_minor, received_on, reference, noted_by, reverses,"
         f" reason) SELECT id, {minor}, now()::date, '{reference}', 'x', '{payment_id}', {reason}"
         " FROM invoice"
     )

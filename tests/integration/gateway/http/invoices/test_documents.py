@@ -82,11 +82,11 @@ async def test_an_issued_invoice_is_the_same_bytes_for_ever(finance: FinanceApi)
     await finance.admin.json("PATCH", "/tenants/acme", {"name": "B", "billing_profile": {}})
     await finance.ok("PUT", "/seller", {"name": "Another", "country": "FR"})
     await used(finance, "2026-01-16T12:00:00Z")
-    paid = {"amount": "1.00", "received_on": "2026-02-10", "reference": "b"}
+    paid: dict[str, object] = {"amount": "1.00", "received_on": "2026-02-10", "reference": "b"}
     await finance.ok("POST", f"/invoices/{issued['id']}/payments", paid)
     await finance.ok("POST", f"/invoices/{issued['id']}/payments/b/reverse", {"reason": "r"})
-    paid = {"amount": "9.00", "received_on": "2026-02-10", "reference": "c", "may_overpay": True}
-    await finance.ok("POST", f"/invoices/{issued['id']}/payments", paid)
+    much = {**paid, "amount": "9.00", "reference": "c", "may_overpay": True}
+    await finance.ok("POST", f"/invoices/{issued['id']}/payments", much)
     assert await files(issued["id"]) == before
     assert await files(issued["number"]) == before
 
