@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 from litestar import Litestar
+from litestar.datastructures import State
 
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.body_reader import BodyReader
@@ -46,6 +47,7 @@ from gateway.http.admin import admin_router
 from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
 from gateway.http.openapi import document_handler
+from gateway.http.session_cookie import SECURE_STATE
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, metering_loops, open_metering
 from gateway.serving.attempt import Upstream
@@ -320,6 +322,7 @@ def create_app(gateway: Gateway) -> Litestar:
         lifespan=[lifespan],
         openapi_config=None,
         logging_config=None,
+        state=State({SECURE_STATE: gateway.settings.console_secure_cookie}),
     )
 
 

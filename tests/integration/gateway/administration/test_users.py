@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.administration import Administration
 from gateway.domain.account import Role
+from gateway.domain.permissions import PERMISSIONS_OF, Permission
 from gateway.errors import Conflict, NotFound, Unprocessable
 
 ME = "cli:test"
@@ -112,3 +113,67 @@ async def test_users_are_found_by_id_and_listed(administration: Administration) 
         await administration.get_user("user_unknown")
     with pytest.raises(NotFound):
         await administration.issue_token(ME, "x@y.z", "t")
+
+
+async def test_a_token_may_do_what_its_role_may_within_its_scopes(
+    administration: Administration,
+) -> None:
+    """As the role is now; where the role alone is looked at, it is nobody's."""
+    await administration.create_user(ME, "a@b.c", "operator", PASSWORD)
+    whole = await administration.issue_token(ME, "a@b.c", "whole")
+    scopes = [Permission.FLEET_DRAIN, Permission.FLEET_READ]
+    held = await administration.issue_token(ME, "a@b.c", "held", scopes=scopes)
+    caller = await administration.caller_by_token(whole)
+    assert caller is not None
+    assert (caller.permissions, caller.via) == (PERMISSIONS_OF[Role.OPERATOR], "token")
+    caller = await administration.caller_by_token(held)
+    assert caller is not None
+    assert caller.permissions == frozenset(scopes)
+    assert await administration.user_by_token(whole) == caller.user
+    assert await administration.user_by_token(held) is None
+    await administration.update_user(ME, "a@b.c", role="viewer")
+    caller = await administration.caller_by_token(held)
+    assert caller is not None
+    assert caller.permissions == {Permission.FLEET_READ}
+    (entry,) = [
+        entry
+        for entry in (await administration.list_audit()).items
+        if entry.action == "token.issue" and (entry.after or {})["token"] == "held"
+    ]
+    assert (entry.after or {})["scopes"] == ["fleet.drain", "fleet.read"]
+
+
+async def test_the_use_of_a_token_is_written_down_once_a_minute(engine: AsyncEngine) -> None:
+    """Not each time: a program may ask a hundred times a second."""
+    began_ms = time.time_ns() // 1_000_000
+    at_ms = [began_ms]
+    administration = Administration(engine, now_ms=lambda: at_ms[0])
+    await administration.create_user(ME, "a@b.c", "viewer", PASSWORD)
+    token = await administration.issue_token(ME, "a@b.c", "t")
+    assert [each.last_used_at_ms for each in await administration.list_tokens("a@b.c")] == [None]
+    for later_ms, used_ms in ((0, 0), (59_999, 0), (60_000, 60_000), (119_999, 60_000)):
+        at_ms[0] = began_ms + later_ms
+        await administration.caller_by_token(token)
+        (listed,) = await administration.list_tokens("a@b.c")
+        assert listed.last_used_at_ms == began_ms + used_ms
+    await administration.revoke_token(ME, "a@b.c", "t")
+    assert await administration.list_tokens("a@b.c") == []
+
+
+async def test_who_only_reads_needs_no_store_that_writes(
+    administration: Administration, engine: AsyncEngine
+) -> None:
+    """A standby answers who calls, though it writes down no use."""
+    await administration.create_user(ME, "a@b.c", "viewer", PASSWORD)
+    token = await administration.issue_token(ME, "a@b.c", "t")
+    session = await administration.log_in("a@b.c", PASSWORD, address=None)
+    async with engine.begin() as db:
+        name = (await db.execute(text("SELECT current_database()"))).scalar_one()
+        read_only = f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'
+        await db.execute(text(read_only))
+    await engine.dispose()
+    later = Administration(engine, now_ms=lambda: time.time_ns() // 1_000_000 + 3_600_000)
+    assert await later.caller_by_token(token) is not None
+    assert await later.caller_by_session(session.secret) is not None
+    (listed,) = await later.list_tokens("a@b.c")
+    assert listed.last_used_at_ms is None

@@ -64,7 +64,7 @@ async def test_who_goes_away_leaves_their_place() -> None:
     next_one = asyncio.create_task(hashing.run(gate.work))
     await asyncio.sleep(0)
     gate.opened.set()
-    assert await asyncio.gather(running, next_one) == ["done", "done"]
+    assert [await running, await next_one] == ["done", "done"]
 
 
 async def test_work_that_fails_leaves_its_place_too() -> None:
