@@ -2,7 +2,7 @@
 
 What the tables promise beyond their columns lives in the migrations as triggers: `changed` grows
 in the order of commits, `limits_version` grows with each change of its limits, directory rows are
-never deleted, and the audit log is append-only.
+never deleted, and the audit log is append-only, its ids and hashes drawn by the database.
 """
 
 from sqlalchemy import (

@@ -56,8 +56,8 @@ def list_audit(connection: Connection, limit: int, cursor: str | None, **wanted:
 @click.option(
     "--format",
     "wanted",
-    type=click.Choice(list(ExportFormat)),
-    default=ExportFormat.CSV,
+    type=click.Choice([each.value for each in ExportFormat]),
+    default=ExportFormat.CSV.value,
     show_default=True,
 )
 @connected

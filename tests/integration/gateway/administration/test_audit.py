@@ -40,3 +40,38 @@ async def test_a_foreign_cursor_is_refused(administration: Administration) -> No
         with pytest.raises(Unprocessable) as refused:
             await administration.list_audit(cursor=cursor)
         assert refused.value.param == "cursor"
+
+
+async def test_pages_of_a_time_are_whole(administration: Administration) -> None:
+    """Where a time is asked for, too, the cursors yield every entry of it once."""
+    for number in range(7):
+        await administration.create_tenant("cli:test", f"t{number}", "T")
+    everything = (await administration.list_audit()).items
+    since = AuditFilters(since_ms=everything[-1].at_ms, until_ms=everything[0].at_ms + 1)
+    found, cursor = [], None
+    while True:
+        page = await administration.list_audit(3, cursor, since)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == everything
+    later = AuditFilters(since_ms=everything[0].at_ms + 1)
+    assert (await administration.list_audit(filters=later)).items == []
+
+
+async def test_an_action_that_ends_with_a_star(administration: Administration) -> None:
+    """Is all that begin so, with no other sign that stands for any."""
+    await administration.create_tenant("cli:test", "acme", "Acme")
+    await administration.update_tenant("cli:test", "acme", name="A")
+
+    async def found(action: str) -> list[str]:
+        page = await administration.list_audit(filters=AuditFilters(action=action))
+        return [entry.action for entry in page.items]
+
+    assert await found("tenant.*") == ["tenant.update", "tenant.create"]
+    assert await found("tenant.u*") == ["tenant.update"]
+    assert await found("ten_nt*") == []
+    for wrong in ("*", "tenant.*x", "t%*"):
+        with pytest.raises(Unprocessable):
+            await found(wrong)
