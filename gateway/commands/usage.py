@@ -29,6 +29,7 @@ from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import instant_option, show_page
 from gateway.commands.paging import paged
+from gateway.commands.usage_request import show_request
 from gateway.domain.completeness import NOT_KNOWN
 from gateway.errors import StoreUnavailable
 
@@ -60,6 +61,9 @@ Result = TypeVar("Result")
 @click.group()
 def usage() -> None:
     """Usage records."""
+
+
+usage.add_command(show_request)
 
 
 def _chosen(command: Callable[..., None]) -> Callable[..., None]:

@@ -61,6 +61,13 @@ def _summary(record: UsageRow, sight: Sight) -> View:
     }
 
 
+def life_view(found: EndedRequest | Underway, sight: Sight) -> View:
+    """The life of a request, as far as it is known."""
+    if isinstance(found, EndedRequest):
+        return ended_view(found, sight)
+    return underway_view(found, sight)
+
+
 def ended_view(ended: EndedRequest, sight: Sight) -> View:
     """A request that Postgres has."""
     record = ended.record

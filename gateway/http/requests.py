@@ -10,7 +10,6 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.types import ControllerRouterHandler
 
 from billing.domain.usage_record import Outcome
-from billing.postgres.request_life import EndedRequest
 from billing.postgres.request_list import RequestFilter
 from billing.postgres.usage_records import InvalidCursor
 from gateway.adapters.request_story import RequestStories
@@ -23,7 +22,7 @@ from gateway.http.access import Own, needs
 from gateway.http.guards import may, nothing_there, tenant_of
 from gateway.http.openapi_operations import described
 from gateway.http.openapi_requests import RequestAnswer, RequestPageAnswer
-from gateway.http.request_views import Sight, ended_view, page_of_requests, underway_view
+from gateway.http.request_views import Sight, life_view, page_of_requests
 from gateway.http.usage_query import read_instant
 
 PREFIXES = ("chatcmpl-", "cmpl-")
@@ -83,10 +82,7 @@ def request_handlers(stories: RequestStories) -> list[ControllerRouterHandler]:
         identifier = request_id_in(request_id)
         found = None if identifier is None else await stories.find(identifier)
         if found is not None and held_to in (None, found.tenant_id):
-            sight = _sight(request)
-            if isinstance(found, EndedRequest):
-                return ended_view(found, sight)
-            return underway_view(found, sight)
+            return life_view(found, _sight(request))
         if held_to is not None:
             raise nothing_there()
         raise NotFound(f"there is no request {request_id[:64]}")

@@ -27,13 +27,14 @@ class Change:
 
 async def limit_effect(
     change: Change,
-    ledger: Ledger,
+    ledger: Ledger | None,
     uses: Uses,
     *,
     now_ms: int,
     tokens_last_minute: int | None = None,
 ) -> Json:
-    """The body of the answer. `uses` are all pools; `tokens_last_minute` is what all tenants were
+    """The body of the answer. `uses` are all pools; without a ledger nothing that runs is known;
+    `tokens_last_minute` is what all tenants were
     charged in the last minute, None where it is not known."""
     used, degraded = await _used(change, ledger, uses, now_ms)
     tenant = change.tenant
@@ -71,7 +72,7 @@ def _promised(others: Promised, now: int | None, then: int | None, tenant: Tenan
 
 
 async def _used(
-    change: Change, ledger: Ledger, uses: Uses, now_ms: int
+    change: Change, ledger: Ledger | None, uses: Uses, now_ms: int
 ) -> tuple[dict[Place, int], list[str]]:
     tenant = change.tenant
     month = month_now(tenant, now_ms)
@@ -81,6 +82,8 @@ async def _used(
     queued = queued_of(tenant.id, uses)
     if queued is not None:
         used[None, "max_queued"] = queued
+    if ledger is None:
+        return used, ["redis"]
     try:
         found = await ledger.observe(tenant.id, scopes, month.key)
     except LedgerUnavailable:

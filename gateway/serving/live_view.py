@@ -27,7 +27,7 @@ from gateway.serving.queue_looks import PoolLooks
 from gateway.serving.queue_view import Json, Uses, pool_view, queued_of, waiting_in
 
 TENANTS_SHOWN_MAX = 1_000
-LOOKED_AT_ONCE = 128
+LOOKED_AT_ONCE = 64
 """So many looks at tenants are under way together: they share one connection's round trips, and
 leave the store's turn to others between."""
 KEPT_MS = 1_000

@@ -145,3 +145,20 @@ async def test_without_postgres_it_is_one_line_and_status_1(
     status, out, err = await weir(capsys, url, "sum")
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "hunter2" not in err
+
+
+async def test_one_request_shows_its_life(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its id in any form, with its streams; one that is not there is refused."""
+    (record,) = await insert(database_url, 1)
+    life = await as_json(capsys, database_url, "request", f"chatcmpl-{record.request_id}")
+    assert (life["id"], life["state"]) == (str(record.request_id), "ended")
+    assert len(life["attempts"]) == 1
+    status, out, err = await weir(capsys, database_url, "request", str(record.request_id))
+    assert (status, err) == (0, "")
+    assert "tokens.output" in out
+    assert "local-0" in out
+    for name in ("nothing", str(an_admission().request_id)):
+        status, out, err = await weir(capsys, database_url, "request", name)
+        assert (status, out, err) == (2, "", f"weir: there is no request {name}\n")

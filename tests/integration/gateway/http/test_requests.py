@@ -133,7 +133,7 @@ async def test_a_whole_life(world: World) -> None:
     )
     lines = [(each["unit"], each["quantity"]) for each in money["invoice"]["lines"]]
     assert lines == [("input_tokens", 8), ("cached_input_tokens", 4), ("output_tokens", 20)]
-    assert (money["invoice"]["status"], money["invoice"]["month"]) == ("issued", "2026-01")
+    assert (money["invoice"]["number"], money["invoice"]["month"]) == ("INV-2026-000001", "2026-01")
 
 
 async def test_an_id_in_every_form(world: World) -> None:
@@ -290,10 +290,23 @@ async def test_b12_a_rare_filter_looks_at_so_many_at_once(
     assert len(pages) == 6
     first = await world.page("outcome=timed_out")
     assert (first["items"], first["looked_through"]) == ([], "2026-01-03T16:00:00.000Z")
+    assert len(await world.pages("key_id=nobodys")) == 6
     common = await world.pages("outcome=completed&limit=3")
     assert len({name for page in common for name in page}) == 18
     assert sum(map(len, common)) == 18
     assert common[-1][-1:] in ([], [str(records[0].request_id)])
+
+
+async def test_a_keys_requests_are_looked_for_among_its_tenants(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a key of a small tenant is found at once behind everybody else's."""
+    monkeypatch.setattr(request_list, "LOOKED_AT_MAX", 4)
+    key, _ = await world.api.administration.create_key(ME, "globex", "one", "interactive")
+    rare = await world.books.use(AT, tenant_id="globex", api_key_id=key.id)
+    await world.books.use_all([f"2026-01-11T{hour:02}:00:00+00:00" for hour in range(9)])
+    pages = await world.pages(f"key_id={key.id}")
+    assert pages == [[str(rare.request_id)]]
 
 
 async def test_slips_of_the_pen_are_refused(world: World) -> None:

@@ -12,6 +12,7 @@ from gateway.domain.latency import (
     Figure,
     Histogram,
     OfWorker,
+    Series,
     added,
     bucket_of,
     figure_of,
@@ -21,7 +22,7 @@ from gateway.domain.latency import (
 )
 
 HOUR_US = 3_600_000_000
-SERIES = OfWorker("ttft", "w")
+SERIES: Series = OfWorker("ttft", "w")
 
 
 def histogram_of(durations_us: list[int]) -> Histogram:

@@ -65,7 +65,7 @@ def test_every_limit_of_the_tenant_is_there() -> None:
 def test_a_budget_is_compared_to_the_last_digit() -> None:
     """Spent and reserved together against the new budget, shown as money."""
     before, after = TenantLimits(), TenantLimits(monthly_budget="10.00")
-    used = {(None, "monthly_budget"): 10 * USD + 1}
+    used: dict[Place, int] = {(None, "monthly_budget"): 10 * USD + 1}
     found = effect_of("monthly_budget", before, after, used)
     assert (found.then, found.used, found.over_by) == ("10.00", "10.000000000001", "0.000000000001")
     assert found.binds_at_once is True
@@ -77,7 +77,7 @@ def test_of_a_model_what_either_narrows_is_there() -> None:
     """Also where the change takes it away."""
     before = TenantLimits(models={"a": ModelLimits(tpm=5)})
     after = TenantLimits(models={"b": ModelLimits(max_sequences=2)})
-    used = {("b", "max_sequences"): 3, ("a", "tpm"): 4}
+    used: dict[Place, int] = {("b", "max_sequences"): 3, ("a", "tpm"): 4}
     found = [each for each in effects(before, after, used, currency="USD") if each.model]
     assert [(each.model, each.limit, each.now, each.then) for each in found] == [
         ("a", "tpm", 5, None),

@@ -47,7 +47,8 @@ async def test_all_gateways_are_added_up() -> None:
             assert figures[series].minute.count == 100
             assert figures[series].minute.p95_ms == pytest.approx(3_000, rel=0.05)
         tpot = figures[OfWorker("tpot", "w0")].minute
-        assert (tpot.count, tpot.p95_ms) == (100, pytest.approx(90, rel=0.05))
+        assert tpot.count == 100
+        assert tpot.p95_ms == pytest.approx(90, rel=0.05)
 
 
 async def test_what_was_not_there_is_not_counted() -> None:
