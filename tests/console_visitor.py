@@ -1,0 +1,48 @@
+"""Somebody who visits the console in a browser, without the browser."""
+
+import re
+from dataclasses import dataclass
+
+import httpx
+from admin_api import PASSWORD
+
+from gateway.administration import Administration
+from gateway.domain.account import Role
+
+ME = "cli:test"
+OWN = {"origin": "http://weir.test", "sec-fetch-site": "same-origin"}
+CSRF = re.compile(r'name="csrf" value="([^"]+)"')
+
+
+@dataclass
+class Visitor:
+    """A browser: it keeps cookies, and sends forms from the page that it saw last."""
+
+    client: httpx.AsyncClient
+    administration: Administration
+    page: str = ""
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        """A page."""
+        answer = await self.client.get(path, headers=headers)
+        self.page = answer.text
+        return answer
+
+    async def post(
+        self, path: str, fields: dict[str, str] | None = None, **headers: str
+    ) -> httpx.Response:
+        """A form, with the token that the last page held, if it held any."""
+        found = CSRF.search(self.page)
+        token = {"csrf": found[1]} if found else {}
+        return await self.client.post(
+            path, data={**token, **(fields or {})}, headers={**OWN, **headers}
+        )
+
+    async def log_in(self, role: Role = Role.ADMIN, *, tenant_id: str | None = None) -> None:
+        """As a new user of that role, and on to the first page."""
+        email = f"{role}@weir.local"
+        await self.administration.create_user(ME, email, role, PASSWORD, tenant_id=tenant_id)
+        answer = await self.post("/console/login", {"email": email, "password": PASSWORD})
+        assert answer.status_code == 303, answer.text
+        home = await self.get("/console")
+        await self.get(home.headers["location"])
