@@ -1,5 +1,7 @@
 """The audit log, read in pages and by filters."""
 
+from typing import Any
+
 import pytest
 
 from gateway.administration import Administration, AuditFilters
@@ -23,7 +25,7 @@ async def test_filters_narrow(administration: Administration) -> None:
     await administration.update_tenant("cli:two", "acme", name="Acme Ltd")
     await administration.create_tenant("cli:two", "globex", "Globex")
 
-    async def found(**wanted: str) -> list[tuple[str, str]]:
+    async def found(**wanted: Any) -> list[tuple[str, str]]:
         page = await administration.list_audit(filters=AuditFilters(**wanted))
         return [(entry.action, entry.subject_id) for entry in page.items]
 

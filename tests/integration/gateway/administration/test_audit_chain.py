@@ -197,7 +197,7 @@ async def test_the_pages_script_checks_an_export(
 
 def run(script: Path, file: Path) -> subprocess.CompletedProcess[str]:
     """The script, given the file."""
-    command = [sys.executable, script, file]
+    command = [sys.executable, str(script), str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
