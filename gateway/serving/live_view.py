@@ -7,7 +7,7 @@ who comes after is shown what it saw.
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.domain.hosted import in_order
 from gateway.domain.latency import Targets
@@ -33,6 +33,8 @@ leave the store's turn to others between."""
 KEPT_MS = 1_000
 LATENCIES, HOSTED_USE = "latencies", "hosted_use"
 """What `degraded` names where the store did not tell them."""
+Live = dict[str, Any]
+"""The view, in plain values."""
 Result = TypeVar("Result")
 
 
@@ -51,11 +53,11 @@ class LiveView:
     latencies: Latencies
     hosted_use: HostedUse
     targets: Mapping[RequestClass, Targets]
-    _seen: tuple[int, Json] | None = None
+    _seen: tuple[int, Live] | None = None
     _tokens: int | None = None
-    _looking: "asyncio.Task[Json] | None" = field(default=None)
+    _looking: "asyncio.Task[Live] | None" = field(default=None)
 
-    async def look(self) -> Json:
+    async def look(self) -> Live:
         """As it was within the last second. Raises StoreUnavailable where nothing of the tenants
         is known."""
         if self._seen is not None:
@@ -73,7 +75,7 @@ class LiveView:
         await self.look()
         return self._tokens
 
-    async def _look(self) -> Json:
+    async def _look(self) -> Live:
         try:
             seen = await self._whole()
             self._seen = self.clock.monotonic_us(), seen
@@ -81,7 +83,7 @@ class LiveView:
             self._looking = None
         return seen
 
-    async def _whole(self) -> Json:
+    async def _whole(self) -> Live:
         try:
             active = await self.ledger.active_tenants(TENANTS_SHOWN_MAX)
         except LedgerUnavailable as error:

@@ -63,7 +63,8 @@ async def test_roll_ups_and_records_say_the_same(world: InvoiceWorld, seed: int)
 
 
 async def test_rolled_up_quarters_are_not_read_again(world: InvoiceWorld) -> None:
-    """It is the roll-ups that are read: a wrong one shows, until it is marked."""
+    """B12: it is the roll-ups that are read, not millions of records: a wrong one shows, until it
+    is marked."""
     await world.use("2026-01-05T12:00:00Z")
     await world.roll_up()
     await world.sql("UPDATE usage_rollup SET requests = 7")
