@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import msgspec
@@ -20,6 +22,7 @@ from gateway.administration.credentials import csrf_of
 from gateway.app import Gateway, create_app
 from gateway.domain.account import Role
 from gateway.domain.hosted import HostedModel, HostedProvider
+from gateway.domain.permissions import Permission
 from gateway.domain.tenant import BillingProfile, Model, Worker
 from gateway.http.session_cookie import SESSION_COOKIE
 from gateway.settings import Settings
@@ -30,7 +33,11 @@ ROLES = {caller: (Role(caller), None) for caller in CALLERS[1:5]} | {
     "tenant_member": (Role.TENANT_MEMBER, "acme"),
     "other_admin": (Role.TENANT_ADMIN, "globex"),
 }
-TOKENS = {"prompt_tokens": 3_000_000, "cached_prompt_tokens": 10**6, "output_tokens": 500_000}
+TOKENS: dict[str, Any] = {
+    "prompt_tokens": 3_000_000,
+    "cached_prompt_tokens": 10**6,
+    "output_tokens": 500_000,
+}
 PROFILE = BillingProfile(legal_name="Acme S.A.", country="PL", tax_id="PL1", reference="PO-1")
 
 
@@ -62,12 +69,16 @@ class RolesWorld:
             kind = row.subjects.get(name, name)
             named = await self.subject(kind) if subjects is None else subjects[kind]
             path = path.replace(f"{{{name}}}", named)
+        sent = dict(headers)
         content = None
         if row.body is not None:
             text = msgspec.json.encode(row.body).decode().replace("{new}", str(next(self._new)))
             content = text.replace("{invoice}", self.subjects["invoice_id"]).encode()
+        if content is not None and row.path.startswith("/console"):
+            content = urlencode(msgspec.json.decode(content)).encode()
+            sent["content-type"] = "application/x-www-form-urlencoded"
         self.client.cookies.clear()  # whoever asks brings their own
-        return await self.client.request(row.method, path, content=content, headers=dict(headers))
+        return await self.client.request(row.method, path, content=content, headers=sent)
 
     async def subject(self, kind: str) -> str:
         """What a name in a path stands for."""
@@ -78,6 +89,13 @@ class RolesWorld:
         """The headers of a caller's request with a token."""
         token = self.tokens.get(caller)
         return {} if token is None else {"authorization": f"Bearer {token}"}
+
+    async def scoped(self, caller: str, *scopes: Permission) -> dict[str, str]:
+        """The headers of a caller's request with a token that is held to those scopes."""
+        secret = await self.administration.issue_token(
+            ME, f"{caller}@weir.local", f"scoped-{next(self._new)}", scopes=list(scopes)
+        )
+        return {"authorization": f"Bearer {secret}"}
 
     def in_session(self, caller: str) -> dict[str, str]:
         """The headers of a caller's request from a page of ours."""

@@ -24,6 +24,7 @@ from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.domain.account import Role
 from gateway.domain.completeness import NOT_KNOWN
+from gateway.domain.permissions import Permission
 from gateway.errors import InvalidApiKey
 from gateway.http.failures import answer_exception
 from gateway.http.organization import organization_handlers
@@ -43,6 +44,7 @@ class Organization:
 
     def __init__(self, world: InvoiceWorld) -> None:
         self.world = world
+        self.tokens: dict[Role, str] = {}
         self.told = Told(world.engine, NOW)
         self.administration = Administration(world.engine)
         reports = UsageReports(world.engine, self.told)
@@ -54,9 +56,12 @@ class Organization:
                 raise InvalidApiKey("the API key is wrong or was revoked")
             return Caller(tenant=a_tenant(id=name[3:]), key=a_key())
 
-        async def who(request: Any) -> Reader:
+        async def who(request: Any, permission: Permission) -> Reader:
             return await reader_of(
-                one_each(request.scope), lambda: caller_of(request).tenant.id, self.administration
+                one_each(request.scope),
+                lambda: caller_of(request).tenant.id,
+                self.administration,
+                permission,
             )
 
         self.app = Litestar(
@@ -78,8 +83,10 @@ class Organization:
     async def token(self, role: Role) -> str:
         """A user's token."""
         email = f"{role}@weir.local"
-        await self.administration.create_user("cli:test", email, role, PASSWORD)
-        return await self.administration.issue_token("cli:test", email, "test")
+        if role not in self.tokens:
+            await self.administration.create_user("cli:test", email, role, PASSWORD)
+            self.tokens[role] = await self.administration.issue_token("cli:test", email, "test")
+        return self.tokens[role]
 
     async def get(self, secret: str, path: str) -> httpx2.Response:
         """Without the SDK."""
@@ -232,7 +239,7 @@ async def test_line_items_are_kinds_of_tokens(organization: Organization) -> Non
 
 async def test_nobody_sees_another_tenant(organization: Organization) -> None:
     """INV-12: a key sees its own tenant, and whether there is another is not told; roles without
-    money see nothing; finance and admins see all, or those that they name."""
+    money see no costs; all who run Weir see all usage, or that of those that they name."""
     for other in ("globex", "nobody"):
         with pytest.raises(openai.PermissionDeniedError) as refused:
             await organization.client("sk-acme").admin.organization.usage.completions(
@@ -252,7 +259,7 @@ async def test_nobody_sees_another_tenant(organization: Organization) -> None:
             await viewer.admin.organization.usage.costs(start_time=START_S)
         assert refused.value.code == "role_not_allowed"
     counts = {tenant: len(await records_of(organization, tenant)) for tenant in ("acme", "globex")}
-    for role in (Role.ADMIN, Role.FINANCE):
+    for role in (Role.ADMIN, Role.FINANCE, Role.VIEWER):
         client = organization.client(await organization.token(role))
         for named, wanted in ((None, sum(counts.values())), (["globex"], counts["globex"])):
             asked = {} if named is None else {"project_ids": named}

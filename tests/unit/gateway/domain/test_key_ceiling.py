@@ -15,7 +15,7 @@ WAITING = ("max_queued", "max_wait_ms")
 MODEL_KINDS = (*COUNTS, "monthly_budget")
 
 
-def of(model: dict[str, Any] | None = None, **fields: Any) -> Limits:
+def of(model: Any = None, **fields: Any) -> Limits:
     """Limits, of the model `m` too where they are given."""
     return Limits(**fields, models={} if model is None else {"m": ModelLimits(**model)})
 

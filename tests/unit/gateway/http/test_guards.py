@@ -55,7 +55,7 @@ def a_request(
     *,
     query: dict[str, str | list[str]] | None = None,
     form: dict[str, str] | None = None,
-    **path: str,
+    path: dict[str, str] | None = None,
 ) -> Request[Any, Any, Any]:
     """A request with that method, those headers and parameters."""
     factory = RequestFactory()
@@ -66,7 +66,7 @@ def a_request(
         request = factory.post(
             "/", headers=headers, query_params=query, data=form, request_media_type=media
         )
-    request.scope["path_params"] = path
+    request.scope["path_params"] = path or {}
     return request
 
 
@@ -204,7 +204,7 @@ async def test_a_tenants_role_reaches_no_route_that_is_not_marked(role: Role) ->
     """Forbidden, although it has the permission."""
     assert Permission.TENANTS_READ in PERMISSIONS_OF[role]
     with pytest.raises(Forbidden):
-        await judged(a_request("GET", TOKEN, tenant_id="acme"), role, READ)
+        await judged(a_request("GET", TOKEN, path={"tenant_id": "acme"}), role, READ)
 
 
 async def test_a_tenants_role_reaches_what_is_its_own() -> None:
@@ -214,7 +214,7 @@ async def test_a_tenants_role_reaches_what_is_its_own() -> None:
         (Own.KEY, {"key_id": "acme-1"}),
         (Own.LIST, {}),
     ):
-        request = a_request("GET", TOKEN, **path)
+        request = a_request("GET", TOKEN, path=path)
         await judged(request, Role.TENANT_MEMBER, needs(Permission.KEYS_READ, own=own))
         assert tenant_of(request) == "acme"
 
@@ -231,8 +231,8 @@ async def test_of_another_tenant_it_is_told_what_it_is_told_of_nothing() -> None
     refusals = set()
     for own, path in asked:
         options = needs(Permission.KEYS_READ, own=own)
-        refusals.add(await refusal(a_request("GET", TOKEN, **path), Role.TENANT_ADMIN, options))
-        await judged(a_request("GET", TOKEN, **path), Role.VIEWER, options)
+        refusals.add(await refusal(a_request("GET", TOKEN, path=path), Role.TENANT_ADMIN, options))
+        await judged(a_request("GET", TOKEN, path=path), Role.VIEWER, options)
     assert refusals == {(NotFound, "not_found", "there is nothing of that name")}
 
 

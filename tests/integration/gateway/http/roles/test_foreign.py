@@ -3,8 +3,11 @@
 import re
 
 import httpx
+import pytest
 from roles_table import API_ROWS, Row
 from roles_world import RolesWorld
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ABSENT = {
     "tenant_id": "nobody",
@@ -60,7 +63,7 @@ async def test_anothers_is_what_does_not_exist(world: RolesWorld) -> None:
 async def test_what_was_refused_has_changed_nothing(world: RolesWorld) -> None:
     """INV-12: a key that another tenant's admin tried to revoke, rotate and limit is as it was."""
     key_id = await world.key("acme")
-    before = await world.administration.get_key(key_id)
+    before = (await world.administration.list_keys("acme")).items
     subjects = {**ABSENT, "tenant_id": "acme", "key_id": key_id}
     tried = 0
     for row in rows_of_subjects():
@@ -69,9 +72,8 @@ async def test_what_was_refused_has_changed_nothing(world: RolesWorld) -> None:
             answer = await world.ask(row, headers=world.bearer("other_admin"), subjects=subjects)
             assert answer.status_code == 404
     assert tried == 4
-    assert await world.administration.get_key(key_id) == before
-    acmes = await world.administration.list_keys("acme")
-    assert [key.id for key in acmes.items] == [key_id]
+    assert key_id in [key.id for key in before]
+    assert (await world.administration.list_keys("acme")).items == before
 
 
 async def test_lists_have_the_tenants_own_and_nothing_else(world: RolesWorld) -> None:

@@ -4,15 +4,18 @@ import json
 
 import httpx
 import pytest
+import pytest_asyncio
 from invoice_world import MODEL
 from roles_world import ME, RolesWorld
 
 from gateway.domain.tenant import RequestClass
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 TENANT = {"tpm": 1000, "monthly_budget": "100.00", "models": {MODEL: {"rpm": 5}}}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def key_id(world: RolesWorld) -> str:
     """A key of `acme` for the model that has a price, with a budget that staff gave it."""
     known = world.administration

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 from roles_world import RolesWorld
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STAFF = ("drafted_by", "issued_by", "voided_by", "void_reason", "override")
 

@@ -1,11 +1,14 @@
 """Tokens that were given less than their user's role."""
 
+import pytest
 from litestar.routes import HTTPRoute
 from roles_table import API_ROWS, UNSAFE, Row
-from roles_world import ME, RolesWorld
+from roles_world import RolesWorld
 
 from gateway.domain.permissions import Permission
 from gateway.http.access import ACCESS_OPTION, Access
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def permission_of(world: RolesWorld) -> dict[tuple[str, str], Access]:
@@ -18,15 +21,6 @@ def permission_of(world: RolesWorld) -> dict[tuple[str, str], Access]:
                 if method != "OPTIONS" and isinstance(access, Access):
                     found[str(method), route.path_format] = access
     return found
-
-
-async def token(world: RolesWorld, caller: str, *scopes: Permission) -> dict[str, str]:
-    """The headers of one that is held to those scopes."""
-    name = f"scoped-{len(scopes)}-{scopes[0]}"
-    secret = await world.administration.issue_token(
-        ME, f"{caller}@weir.local", name, scopes=list(scopes)
-    )
-    return {"authorization": f"Bearer {secret}"}
 
 
 def scope_of(row: Row, known: dict[tuple[str, str], Access]) -> Permission | None:
@@ -45,9 +39,9 @@ async def test_a_scope_opens_its_routes_and_no_other(world: RolesWorld) -> None:
     rows = [(row, scope_of(row, known)) for row in API_ROWS]
     needed = {scope for _, scope in rows if scope is not None}
     assert needed == set(Permission)
-    only = {each: await token(world, "admin", each) for each in Permission}
+    only = {each: await world.scoped("admin", each) for each in Permission}
     without = {
-        each: await token(world, "admin", *sorted(set(Permission) - {each})) for each in Permission
+        each: await world.scoped("admin", *sorted(set(Permission) - {each})) for each in Permission
     }
     for row, scope in rows:
         if scope is None:
@@ -61,7 +55,7 @@ async def test_a_scope_opens_its_routes_and_no_other(world: RolesWorld) -> None:
 
 async def test_a_scoped_token_changes_no_account(world: RolesWorld) -> None:
     """Nor logs anybody out; it may say whose it is."""
-    headers = await token(world, "admin", Permission.TENANTS_READ)
+    headers = await world.scoped("admin", Permission.TENANTS_READ)
     for row in API_ROWS:
         if not row.path.startswith("/admin/v1/session") or row.expected["anonymous"] == "ok":
             continue
@@ -71,7 +65,7 @@ async def test_a_scoped_token_changes_no_account(world: RolesWorld) -> None:
 
 async def test_a_tenants_token_keeps_to_tenant_and_scopes(world: RolesWorld) -> None:
     """Both hold at once."""
-    headers = await token(world, "tenant_admin", Permission.KEYS_READ)
+    headers = await world.scoped("tenant_admin", Permission.KEYS_READ)
     get = world.client.get
     assert (await get("/admin/v1/tenants/acme/keys", headers=headers)).status_code == 200
     assert (await get("/admin/v1/tenants/globex/keys", headers=headers)).status_code == 404

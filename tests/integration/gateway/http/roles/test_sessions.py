@@ -1,9 +1,12 @@
 """A browser's session on the APIs: its own pages change things, and nobody else."""
 
+import pytest
 from roles_table import API_ROWS, UNSAFE, Row
 from roles_world import RolesWorld
 
 from gateway.administration.credentials import csrf_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def unsafe_rows() -> list[Row]:
