@@ -105,7 +105,8 @@ async def _now(visit: Visit) -> dict[str, Any]:
     known."""
     live = await known(visit.parts.live.look())
     if live is not None:
-        return {"rows": sorted(live["workers"], key=itemgetter("id")), "is_known": True}
+        workers: Any = live["workers"]
+        return {"rows": sorted(workers, key=itemgetter("id")), "is_known": True}
     registered = sorted(visit.parts.directory.workers(), key=attrgetter("id"))
     rows = [
         dict.fromkeys(_FIGURES)

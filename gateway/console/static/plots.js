@@ -22,6 +22,15 @@
     return String(+number.toFixed(2));
   };
 
+  // Instants are UTC and written as on the rest of the page.
+  const written = (at, from, to) => new Date(at * 1000).toISOString().replace("T", " ").slice(from, to);
+  const instants = (_, ticks, _axis, _space, step) => ticks.map((at) => (step >= 86400 ? written(at, 5, 10) : written(at, 11, step < 60 ? 19 : 16)));
+  // Bars stand in the middle of their instant: half a step is left beside the first and the last.
+  const padded = (x) => (_, low, high) => {
+    const step = x.length > 1 ? (x[x.length - 1] - x[0]) / (x.length - 1) : 86400;
+    return [low - step / 2, high + step / 2];
+  };
+
   const draw = (box) => {
     const text = document.getElementById(box.dataset.plot).textContent;
     box.hidden = false;
@@ -34,15 +43,15 @@
     const bars = data.kind === "bars" ? uPlot.paths.bars({ size: [0.7, 40], align: 0 }) : undefined;
     const series = data.series.map((each, at) => {
       const stroke = colour(`--series-${(at % SERIES) + 1}`);
-      return { label: each.name, stroke, width: bars ? 0 : 1.5, fill: bars ? stroke : undefined, paths: bars, points: { show: false }, value: (_, value) => (value === null ? "not known" : `${value.toLocaleString("en")} ${data.unit ?? ""}`) };
+      return { label: each.name, stroke, width: bars ? 0 : 1.5, fill: bars ? stroke : undefined, paths: bars, points: { show: false }, value: (_, value, _series, row) => (row === null ? "" : value === null ? "not known" : `${value.toLocaleString("en")} ${data.unit ?? ""}`) };
     });
     const options = {
       width, height: 240,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "UTC"),
       cursor: { drag: { x: false, y: false } },
-      scales: { x: { time: data.time !== false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
-      axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(short) }],
-      series: [{ label: data.time === false ? "At" : "UTC" }, ...series],
+      scales: { x: { time: data.time !== false, range: bars ? padded(data.x) : undefined }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+      axes: [data.time === false ? axis : { ...axis, values: instants }, { ...axis, size: 56, values: (_, ticks) => ticks.map(short) }],
+      series: [{ label: data.time === false ? "At" : "UTC", value: (_, at) => (at === null ? "" : data.time === false ? at : written(at, 0, 16)) }, ...series],
     };
     const plot = new uPlot(options, [data.x, ...data.series.map((each) => each.values)], box);
     drawn.set(box, { plot, text, width });

@@ -122,7 +122,7 @@ async def test_workers_are_drained_and_put_back_and_it_is_said_once(visitor: Vis
     await visitor.get("/console/workers")
     answer = await visitor.post("/console/workers/w/drain")
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/workers")
-    assert "w drains: it gets nothing new." in (await visitor.get("/console/workers")).text
+    assert "w drains: it gets nothing new" in (await visitor.get("/console/workers")).text
     assert "w drains" not in (await visitor.get("/console/workers")).text
     assert (await visitor.administration.get_worker("w")).draining
     assert "Remove" not in visitor.page
