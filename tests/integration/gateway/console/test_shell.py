@@ -5,8 +5,11 @@ import re
 import pytest
 from console_visitor import Visitor
 
+from gateway.administration import Administration
 from gateway.console.figures import UNKNOWN
 from gateway.domain.account import Role
+from gateway.errors import StoreUnavailable
+from gateway.serving.live_view import LiveView
 
 NAV = re.compile(r'<nav class="places".*?</nav>', re.DOTALL)
 ADDRESS = re.compile(r'(?:src|href)="(/console/static/[^"]+)"')
@@ -163,3 +166,40 @@ async def test_what_is_not_known_is_no_zero(visitor: Visitor) -> None:
     row = page[page.index('id="worker-w"') :]
     assert "unreachable" in row
     assert row.count(str(UNKNOWN)) >= 2
+
+
+async def test_without_postgres_a_page_says_so(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503, nobody is logged out by it, and a live part keeps what it showed."""
+    await visitor.log_in()
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("Postgres cannot be reached")
+
+    monkeypatch.setattr(Administration, "caller_by_session", away)
+    answer = await visitor.get("/console/workers")
+    assert answer.status_code == 503
+    assert "A store cannot be reached" in answer.text
+    assert "set-cookie" not in answer.headers
+    part = await visitor.get("/console/workers/now", **{"hx-request": "true"})
+    assert (part.status_code, part.text) == (503, "")
+    assert (await visitor.get("/console/login")).status_code == 200
+
+
+async def test_without_redis_workers_are_as_they_are_registered(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their figures are not known, and the page says why."""
+    await visitor.log_in()
+
+    async def away(_: object) -> None:
+        raise StoreUnavailable("Redis cannot be reached")
+
+    monkeypatch.setattr(LiveView, "look", away)
+    for path in ("/console/workers", "/console/workers/now"):
+        page = (await visitor.get(path)).text
+        assert "Redis cannot be reached." in page
+        row = page[page.index('id="worker-w"') :]
+        assert row.count(str(UNKNOWN)) == 5
+        assert ">0<" not in row
