@@ -30,7 +30,7 @@ def end(gateway: MemoryGateway, withdrawn: Withdrawn) -> None:
 
 @EITHER
 async def test_a_stream_ends_with_an_explicit_error(withdrawn: Withdrawn) -> None:
-    """After the first byte: an error event, no [DONE], and what was generated is billed."""
+    """B07, after the first byte: an error event, no [DONE], and what was generated is billed."""
     gateway = MemoryGateway()
     gateway.engine.scripts = [
         [events.content("a"), events.content("b"), lambda: end(gateway, withdrawn), HANG]
