@@ -17,10 +17,8 @@ from gateway.adapters.copying import Copying
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.engine_counters import EngineWitness
 from gateway.adapters.fleet import ProbedFleet
-from gateway.adapters.hosted_use import RedisHostedUses
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.storage import Storage
-from gateway.adapters.latencies import RedisSlices
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.pool_queue import RedisPoolQueue
@@ -56,8 +54,6 @@ from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
 from gateway.serving.earlier_life import lost_lease
 from gateway.serving.hosted import HostedFallback
-from gateway.serving.hosted_use import HostedUse
-from gateway.serving.latencies import Latencies
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.months import Months
@@ -68,7 +64,13 @@ from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
-from gateway.watching import live_view, request_stories, watching_handlers, watching_loops
+from gateway.watching import (
+    live_view,
+    request_stories,
+    told_to_others,
+    watching_handlers,
+    watching_loops,
+)
 
 _END_MS = 3_000
 _log = logging.getLogger(__name__)
@@ -152,8 +154,7 @@ class Gateway:
             stream_ms_max=settings.stream_ms_max,
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
-        self.latencies = Latencies(RedisSlices(self.redis), self.clock)
-        self.hosted_use = HostedUse(RedisHostedUses(self.redis), self.clock)
+        self.latencies, self.hosted_use = told_to_others(self.redis, self.clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:

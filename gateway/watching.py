@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from litestar.types import ControllerRouterHandler
 
+from gateway.adapters.hosted_use import RedisHostedUses
+from gateway.adapters.latencies import RedisSlices
+from gateway.adapters.redis import RedisClient
 from gateway.adapters.request_story import RequestStories
 from gateway.adapters.second_copy_records import Copies
 from gateway.domain.latency import Targets
@@ -14,11 +17,20 @@ from gateway.http.limit_effect import limit_effect_handler
 from gateway.http.live import live_handler
 from gateway.http.requests import request_handlers
 from gateway.serving.hosted import HostedFallback
+from gateway.serving.hosted_use import HostedUse
+from gateway.serving.latencies import Latencies
 from gateway.serving.live_view import LiveView
+from gateway.serving.ports import Clock
 from gateway.serving.queue.ceilings import rule_for
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
+
+
+def told_to_others(redis: RedisClient, clock: Clock) -> tuple[Latencies, HostedUse]:
+    """What this gateway measures and uses, for all to see; `watching_loops` tells it."""
+    latencies = Latencies(RedisSlices(redis), clock)
+    return latencies, HostedUse(RedisHostedUses(redis), clock)
 
 
 def live_view(gateway: "Gateway", fallback: HostedFallback) -> LiveView:
