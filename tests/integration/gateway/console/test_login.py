@@ -25,6 +25,16 @@ async def test_whoever_is_not_logged_in_is_led_there_and_back(visitor: Visitor) 
     assert "samesite=lax" in cookie
 
 
+async def test_over_https_the_session_stays_there(visitor: Visitor) -> None:
+    """The cookie is never sent in the clear."""
+    await visitor.administration.create_user(ME, "a@weir.local", Role.ADMIN, PASSWORD)
+    fields = {"email": "a@weir.local", "password": PASSWORD}
+    for scheme, is_secure in (("https", True), ("http", False)):
+        address = f"{scheme}://weir.test/console/login"
+        answer = await visitor.client.post(address, data=fields, headers=OWN)
+        assert ("secure" in answer.headers["set-cookie"].lower()) == is_secure
+
+
 async def test_no_log_in_leads_to_another_site(visitor: Visitor) -> None:
     """But to the console."""
     await visitor.administration.create_user(ME, "a@weir.local", Role.ADMIN, PASSWORD)
