@@ -64,13 +64,7 @@ from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
-from gateway.watching import (
-    live_view,
-    request_stories,
-    told_to_others,
-    watching_handlers,
-    watching_loops,
-)
+from gateway.watching import told_to_others, watching_handlers, watching_loops, watching_parts
 
 _END_MS = 3_000
 _log = logging.getLogger(__name__)
@@ -297,7 +291,7 @@ def create_app(gateway: Gateway) -> Litestar:
     administration = Administration(gateway.postgres, redis=gateway.redis)
     usage = UsageReports(gateway.usage_postgres, gateway.completeness)
     finance = finance_parts(gateway, usage)
-    live, stories = live_view(gateway, fallback), request_stories(gateway)
+    live, stories = watching_parts(gateway, fallback)
     console = console_of(gateway, administration, finance, live=live, stories=stories)
     return Litestar(
         route_handlers=[

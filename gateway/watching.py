@@ -59,6 +59,13 @@ def request_stories(gateway: "Gateway") -> RequestStories:
     return RequestStories(gateway.usage_postgres, gateway.gateways, Copies(gateway.redis))
 
 
+def watching_parts(
+    gateway: "Gateway", fallback: HostedFallback
+) -> tuple[LiveView, RequestStories]:
+    """What is looked through: one of each for a gateway."""
+    return live_view(gateway, fallback), request_stories(gateway)
+
+
 def watching_handlers(view: LiveView, stories: RequestStories) -> list[ControllerRouterHandler]:
     """Their routes below `/admin/v1`."""
     return [live_handler(view), limit_effect_handler(view), *request_handlers(stories)]
