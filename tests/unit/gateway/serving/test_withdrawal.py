@@ -124,7 +124,10 @@ async def test_what_was_under_way_when_it_was_told_is_not_missed(moment: str, of
     await gateway.serve(client)
     assert (client.status, error_of(client)["code"]) == (401, "invalid_api_key")
     assert gateway.engine.streams == []
-    gateway.assert_at_rest()
+    if moment == "while admitted":
+        gateway.assert_one_of_each(Outcome.CLIENT_CANCELLED)
+    else:
+        gateway.assert_nothing_admitted()
 
 
 class BodyComes(RecordingConnection):
