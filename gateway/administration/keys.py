@@ -1,6 +1,6 @@
 """API keys: create, list, revoke, rotate. A secret leaves here once, when it is made."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,10 +18,12 @@ from gateway.administration.credentials import (
 from gateway.administration.fleet import known_models
 from gateway.administration.images import key_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page
+from gateway.administration.reach import reach_of
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.domain.instants import instant_of
-from gateway.domain.limits_check import given_fields
+from gateway.domain.key_ceiling import check_within
+from gateway.domain.limits_check import given_fields, limits_from
 from gateway.domain.tenant import ApiKey, Limits, RequestClass
 from gateway.errors import Conflict, NotFound, Unprocessable
 
@@ -44,10 +46,13 @@ class KeyVerbs(Store):
         models: Sequence[str] | None = None,
         ip_allow: Sequence[str] | None = None,
         secret: str | None = None,
+        limits: Limits | Mapping[str, object] = Limits(),  # noqa: B008 - frozen
+        within_tenant: bool = False,
     ) -> tuple[ApiKey, str]:
         """Create a key and return it with its secret, which cannot be had again.
 
-        `secret` brings one instead of having it made; Conflict where it is in use.
+        `secret` brings one instead of having it made; Conflict where it is in use. `limits` and
+        `within_tenant` are as for `put_key_limits`.
         """
         values: dict[str, object] = {
             "tenant_id": tenant_id,
@@ -60,9 +65,20 @@ class KeyVerbs(Store):
             secret = new_key_secret()
         check_given_secret(secret, prefix=KEY_PREFIX)
         async with self._changing(actor) as change:
-            await existing_tenant(change.db, tenant_id)
-            values["models"] = await _checked_models(change.db, models)
-            created = await _insert_key(change, values, secret)
+            owner = await existing_tenant(change.db, tenant_id)
+            values["models"] = allowed = await _checked_models(change.db, models)
+            reach = await reach_of(
+                change.db,
+                tenant_id=tenant_id,
+                currency=owner.currency,
+                now_ms=self._now_ms(),
+                of_key=True,
+                allowed_models=allowed,
+            )
+            checked = limits_from(limits, reach)
+            if within_tenant:
+                check_within(checked, Limits(), owner)
+            created = await _insert_key(change, values, secret, checked)
             await change.audit(
                 "key.create", "key", created.id, before=None, after=key_image(created)
             )

@@ -1,4 +1,4 @@
-"""What a change of a tenant's limits would make of them. Nothing is saved, and nothing audited."""
+"""What a change of a tenant's or a key's limits would make of them. Nothing is saved, and nothing audited."""
 
 from collections.abc import Mapping
 
@@ -6,15 +6,17 @@ from sqlalchemy import BigInteger, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.tables import tenant as tenant_table
+from gateway.administration.keys import existing_key
 from gateway.administration.limits import Revision
 from gateway.administration.reach import reach_of
 from gateway.administration.store import Store, verb
 from gateway.administration.tenants import existing_tenant
 from gateway.administration.views import tenant_limits
+from gateway.domain.key_ceiling import check_within
 from gateway.domain.limit_effect import Promised
 from gateway.domain.limits_check import changed_limits, limits_from
-from gateway.domain.tenant import Limits
-from gateway.serving.limit_effect import Change
+from gateway.domain.tenant import Limits, Tenant
+from gateway.serving.limit_effect import Change, KeyChange
 
 PROMISED = ("max_sequences", "tpm")
 """What all tenants may have at once is added up of these."""
@@ -39,6 +41,27 @@ class PreviewVerbs(Store):
         )
 
     @verb
+    async def preview_key_limits(
+        self, key_id: str, limits: Limits | Mapping[str, object], *, within_tenant: bool = False
+    ) -> KeyChange:
+        """As `put_key_limits` would make it."""
+        async with self._reading() as db:
+            key = await existing_key(db, key_id)
+            tenant = await existing_tenant(db, key.tenant_id)
+            reach = await reach_of(
+                db,
+                tenant_id=tenant.id,
+                currency=tenant.currency,
+                now_ms=self._now_ms(),
+                of_key=True,
+                allowed_models=key.models,
+            )
+        then = limits_from(limits, reach)
+        if within_tenant:
+            check_within(then, key.limits, tenant)
+        return KeyChange(tenant, key, key.limits, then)
+
+    @verb
     async def _preview(self, tenant_id: str, revise: Revision) -> Change:
         async with self._reading() as db:
             tenant = await existing_tenant(db, tenant_id)
@@ -48,6 +71,12 @@ class PreviewVerbs(Store):
             then = revise(tenant.limits, reach)
             others = await _promised_to_others(db, tenant_id)
         return Change(tenant, tenant_limits(tenant.limits), tenant_limits(then), others)
+
+
+def no_change(tenant: Tenant) -> Change:
+    """Of a tenant whose limits stay as they are; what others are promised is left out."""
+    limits = tenant_limits(tenant.limits)
+    return Change(tenant, limits, limits, {})
 
 
 async def _promised_to_others(db: AsyncConnection, tenant_id: str) -> dict[str, Promised]:

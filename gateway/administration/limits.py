@@ -15,6 +15,10 @@ from gateway.administration.views import tenant_limits
 from gateway.domain.key_ceiling import check_within
 from gateway.domain.limits_check import Reach, changed_limits, given_fields, limits_from
 from gateway.domain.tenant import ApiKey, Limits, Tenant, TenantLimits
+from gateway.errors import Conflict
+
+LIMITS_CHANGED = "limits_changed"
+"""The code of a Conflict with limits that somebody else saved."""
 
 Revision = Callable[[Limits, Reach], Limits]
 """From the limits in force and what they can reach, the limits to be stored."""
@@ -24,10 +28,19 @@ class LimitVerbs(Store):
     """The verbs on limits. What they store is in force on every gateway within a second."""
 
     async def put_tenant_limits(
-        self, actor: str, tenant_id: str, limits: Limits | Mapping[str, object]
+        self,
+        actor: str,
+        tenant_id: str,
+        limits: Limits | Mapping[str, object],
+        *,
+        if_version: int | None = None,
     ) -> Tenant:
-        """Replace a tenant's limits; fields absent from a mapping take their defaults."""
-        return await self._revise_tenant(actor, tenant_id, _replacement(limits))
+        """Replace a tenant's limits; fields absent from a mapping take their defaults. With
+        `if_version` only those of that version: Conflict(limits_changed) where others were saved
+        since."""
+        return await self._revise_tenant(
+            actor, tenant_id, _replacement(limits), if_version=if_version
+        )
 
     async def change_tenant_limits(
         self,
@@ -54,11 +67,15 @@ class LimitVerbs(Store):
         limits: Limits | Mapping[str, object],
         *,
         within_tenant: bool = False,
+        if_version: int | None = None,
     ) -> ApiKey:
         """Replace a key's limits; its tenant's hold beside them. `within_tenant` refuses what goes
-        beyond those, which whoever runs the gateway may write, and the tenant's own people not."""
+        beyond those, which whoever runs the gateway may write, and the tenant's own people not.
+        `if_version` is as for a tenant's."""
         revise = _replacement(limits)
-        return await self._revise_key(actor, key_id, revise, within_tenant=within_tenant)
+        return await self._revise_key(
+            actor, key_id, revise, within_tenant=within_tenant, if_version=if_version
+        )
 
     async def change_key_limits(
         self,
@@ -79,9 +96,12 @@ class LimitVerbs(Store):
             return (await existing_key(db, key_id)).limits
 
     @verb
-    async def _revise_tenant(self, actor: str, tenant_id: str, revise: Revision) -> Tenant:
+    async def _revise_tenant(
+        self, actor: str, tenant_id: str, revise: Revision, *, if_version: int | None = None
+    ) -> Tenant:
         async with self._changing(actor) as change:
             before = await existing_tenant(change.db, tenant_id)
+            _check_version(before.limits_version, if_version)
             reach = await reach_of(
                 change.db,
                 tenant_id=tenant_id,
@@ -109,10 +129,17 @@ class LimitVerbs(Store):
 
     @verb
     async def _revise_key(
-        self, actor: str, key_id: str, revise: Revision, *, within_tenant: bool = False
+        self,
+        actor: str,
+        key_id: str,
+        revise: Revision,
+        *,
+        within_tenant: bool = False,
+        if_version: int | None = None,
     ) -> ApiKey:
         async with self._changing(actor) as change:
             before = await existing_key(change.db, key_id)
+            _check_version(before.limits_version, if_version)
             owner = await existing_tenant(change.db, before.tenant_id)
             reach = await reach_of(
                 change.db,
@@ -142,6 +169,11 @@ class LimitVerbs(Store):
                 after=limits_image(after.limits),
             )
         return after
+
+
+def _check_version(stored: int, wanted: int | None) -> None:
+    if wanted is not None and stored != wanted:
+        raise Conflict("the limits were changed meanwhile", code=LIMITS_CHANGED)
 
 
 def _replacement(limits: Limits | Mapping[str, object]) -> Revision:

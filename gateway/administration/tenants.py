@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
@@ -131,10 +131,22 @@ class TenantVerbs(Store):
 
     @verb
     async def list_tenants(
-        self, limit: int = LIMIT_DEFAULT, cursor: str | None = None
+        self,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+        *,
+        search: str | None = None,
+        suspended: bool | None = None,
     ) -> Page[Tenant]:
-        """Tenants by id."""
+        """Tenants by id; of all only those whose id or name holds `search`, whatever its case, and
+        only those that are suspended or are not, where that is asked for."""
         query = select(*TENANT_COLUMNS)
+        if search is not None:
+            names = (tenant_table.c.id, tenant_table.c.name)
+            query = query.where(or_(*(each.icontains(search, autoescape=True) for each in names)))
+        if suspended is not None:
+            at = tenant_table.c.suspended_at
+            query = query.where(at.is_not(None) if suspended else at.is_(None))
         return await self._page(query, tenant_table.c.id, tenant_from, limit, cursor)
 
 

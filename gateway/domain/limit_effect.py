@@ -13,7 +13,7 @@ import msgspec
 from billing.domain.money import parse_amount, show_amount
 from gateway.domain.queue.capacity import WorkerRoom
 from gateway.domain.queue.ceilings import NO_CEILING
-from gateway.domain.tenant import ModelLimits, TenantLimits
+from gateway.domain.tenant import Limits, ModelLimits, TenantLimits
 
 Place = tuple[str | None, str]
 """A limit: its model, None for all of them, and its name."""
@@ -62,9 +62,9 @@ class Capacity:
 
 
 def effects(
-    now: TenantLimits, then: TenantLimits, used: Mapping[Place, int], *, currency: str
+    now: Limits, then: Limits, used: Mapping[Place, int], *, currency: str
 ) -> list[Effect]:
-    """Each limit of the tenant, then those of each model that either narrows. `used` has what is
+    """Each limit of the tenant or the key, then those of each model that either narrows. `used` has what is
     known to be used of them, of a budget in pico-units of `currency`."""
     found = [
         _effect((None, name), getattr(now, name), getattr(then, name), used, currency)

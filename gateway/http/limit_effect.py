@@ -7,15 +7,13 @@ from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
 from gateway.domain.permissions import Permission
-from gateway.domain.pools import pools_of
 from gateway.domain.tenant import TenantLimits
-from gateway.errors import StoreUnavailable
 from gateway.http.access import needs
 from gateway.http.admin_bodies import read_body
 from gateway.http.admin_requests import AdminRequest, Verbs
 from gateway.http.openapi_limit_effect import LimitsEffectAnswer
 from gateway.http.openapi_operations import described
-from gateway.serving.limit_effect import limit_effect
+from gateway.serving.limit_effect_now import effect_now
 from gateway.serving.live_view import LiveView
 from gateway.serving.queue_view import Json
 
@@ -37,22 +35,6 @@ def limit_effect_handler(live: LiveView) -> ControllerRouterHandler:
         and whether it would bind at once; what all tenants are promised against what the workers
         can hold. Saves nothing. What PUT would refuse is refused."""
         fields = await read_body(request, dict[str, Any])
-        change = await administration.preview_tenant_limits(tenant_id, fields)
-        directory = live.directory
-        models = (model.id for model in directory.models())
-        return await limit_effect(
-            change,
-            live.ledger,
-            await live.looks.look_at(pools_of(models, directory.workers())),
-            now_ms=live.clock.now_ms(),
-            tokens_last_minute=await _tokens_last_minute(live),
-        )
+        return await effect_now(await administration.preview_tenant_limits(tenant_id, fields), live)
 
     return show_limits_effect
-
-
-async def _tokens_last_minute(live: LiveView) -> int | None:
-    try:
-        return await live.tokens_last_minute()
-    except StoreUnavailable:
-        return None

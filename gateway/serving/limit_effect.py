@@ -1,13 +1,13 @@
 """What a change of a tenant's limits would do, from what the stores know now. Saves nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
 
 from gateway.domain.limit_effect import BUDGET, Place, Promised, capacity_of, effects
-from gateway.domain.scopes import ScopeUse, model_scope, tenant_scope
-from gateway.domain.tenant import Tenant, TenantLimits
+from gateway.domain.scopes import ScopeLimits, ScopeUse, model_scope, scopes_of, tenant_scope
+from gateway.domain.tenant import ApiKey, Limits, Tenant, TenantLimits
 from gateway.serving.limit_headers import committed_pico
 from gateway.serving.month_now import month_now
 from gateway.serving.ports import Ledger, LedgerUnavailable
@@ -23,6 +23,16 @@ class Change:
     now: TenantLimits
     then: TenantLimits
     others: Mapping[str, Promised]
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """A key and its tenant as they are, and the limits that the key has and would have."""
+
+    tenant: Tenant
+    key: ApiKey
+    now: Limits
+    then: Limits
 
 
 async def limit_effect(
@@ -58,6 +68,19 @@ async def limit_effect(
     }
 
 
+async def key_limit_effect(change: KeyChange, ledger: Ledger, *, now_ms: int) -> Json:
+    """The same of a key, as far as it is about the key: `limits` and `degraded`."""
+    tenant = change.tenant
+    models = sorted({*change.now.models, *change.then.models})
+    scopes = [
+        scopes_of(tenant, change.key, "")[1],
+        *(scopes_of(tenant, change.key, model)[3] for model in models),
+    ]
+    used, degraded = await _used_of(tenant, models, scopes, ledger, now_ms)
+    found = effects(change.now, change.then, used, currency=tenant.currency)
+    return {"limits": msgspec.to_builtins(found), "degraded": degraded}
+
+
 def _promised(others: Promised, now: int | None, then: int | None, tenant: Tenant) -> Json:
     """A suspended tenant is promised nothing."""
     before, after = (
@@ -75,17 +98,28 @@ async def _used(
     change: Change, ledger: Ledger | None, uses: Uses, now_ms: int
 ) -> tuple[dict[Place, int], list[str]]:
     tenant = change.tenant
-    month = month_now(tenant, now_ms)
     models = sorted({*change.now.models, *change.then.models})
     scopes = [tenant_scope(tenant), *(model_scope(tenant, model) for model in models)]
-    used: dict[Place, int] = {}
+    used, degraded = await _used_of(tenant, models, scopes, ledger, now_ms)
     queued = queued_of(tenant.id, uses)
     if queued is not None:
         used[None, "max_queued"] = queued
+    return used, degraded
+
+
+async def _used_of(
+    tenant: Tenant,
+    models: Sequence[str],
+    scopes: Sequence[ScopeLimits],
+    ledger: Ledger | None,
+    now_ms: int,
+) -> tuple[dict[Place, int], list[str]]:
+    """Of the first scope, which is of all models, and of one for each of `models`."""
+    used: dict[Place, int] = {}
     if ledger is None:
         return used, ["redis"]
     try:
-        found = await ledger.observe(tenant.id, scopes, month.key)
+        found = await ledger.observe(tenant.id, scopes, month_now(tenant, now_ms).key)
     except LedgerUnavailable:
         return used, ["redis"]
     for model, use in zip([None, *models], found, strict=True):
