@@ -59,9 +59,7 @@ def request_stories(gateway: "Gateway") -> RequestStories:
     return RequestStories(gateway.usage_postgres, gateway.gateways, Copies(gateway.redis))
 
 
-def watching_parts(
-    gateway: "Gateway", fallback: HostedFallback
-) -> tuple[LiveView, RequestStories]:
+def watching_parts(gateway: "Gateway", fallback: HostedFallback) -> tuple[LiveView, RequestStories]:
     """What is looked through: one of each for a gateway."""
     return live_view(gateway, fallback), request_stories(gateway)
 
