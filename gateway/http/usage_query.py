@@ -102,9 +102,7 @@ def read_query(
     return UsageQuery(since, until, _group(values, groups, refusal), _zone(values, refusal))
 
 
-def read_instant(
-    values: Mapping[str, str], name: str, refusal: type[WeirError]
-) -> datetime | None:
+def read_instant(values: Mapping[str, str], name: str, refusal: type[WeirError]) -> datetime | None:
     """An instant among an address's parameters; None where it is not given. Raises `refusal`."""
     if name not in values:
         return None
