@@ -57,12 +57,8 @@ class Organization:
             return Caller(tenant=a_tenant(id=name[3:]), key=a_key())
 
         async def who(request: Any, permission: Permission) -> Reader:
-            return await reader_of(
-                one_each(request.scope),
-                lambda: caller_of(request).tenant.id,
-                self.administration,
-                permission,
-            )
+            headers, users = one_each(request.scope), self.administration
+            return await reader_of(headers, lambda: caller_of(request).tenant.id, users, permission)
 
         self.app = Litestar(
             [
