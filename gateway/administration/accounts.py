@@ -52,11 +52,17 @@ def is_live_session(now_ms: int) -> ColumnElement[bool]:
     )
 
 
-async def end_sessions(db: AsyncConnection, user_id: str, *, now_ms: int) -> int:
-    """End all of a user's sessions; how many were live."""
+async def end_sessions(
+    db: AsyncConnection, user_id: str, *, now_ms: int, keep: bytes | None = None
+) -> int:
+    """End all of a user's sessions but the one with the digest `keep`; how many were live."""
     ended = await db.execute(
         update(user_session)
-        .where(user_session.c.user_id == user_id, is_live_session(now_ms))
+        .where(
+            user_session.c.user_id == user_id,
+            is_live_session(now_ms),
+            user_session.c.digest.is_distinct_from(keep),
+        )
         .values(ended_at=instant_of(now_ms))
         .returning(user_session.c.id)
     )

@@ -149,15 +149,25 @@ class SessionVerbs(LoginVerbs):
             )
 
     @verb
-    async def log_out_everywhere(self, actor: str, email: str) -> int:
-        """End every session of a user; how many there were."""
+    async def log_out_everywhere(self, actor: str, email: str, *, keep: str | None = None) -> int:
+        """End every session of a user but that with the secret `keep`; how many there were."""
+        kept = None if keep is None else digest_of(keep)
         async with self._changing(actor) as change:
             user = await existing_user(change.db, email)
-            ended = await end_sessions(change.db, user.id, now_ms=self._now_ms())
+            ended = await end_sessions(change.db, user.id, now_ms=self._now_ms(), keep=kept)
             if ended:
                 before = {"sessions": ended}
                 await change.audit("session.end_all", "user", user.id, before=before, after=None)
         return ended
+
+    @verb
+    async def session_id(self, secret: str) -> str | None:
+        """The id that the session with this secret is listed by."""
+        async with self._reading() as db:
+            found: str | None = await db.scalar(
+                select(user_session.c.id).where(user_session.c.digest == digest_of(secret))
+            )
+        return found
 
     @verb
     async def list_sessions(self, email: str) -> list[OpenSession]:

@@ -1,7 +1,7 @@
 """Users of the admin and finance APIs: their roles, passwords and whether they may come in."""
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import USER_COLUMNS, user_from
@@ -16,7 +16,13 @@ from gateway.administration.checks import check_email, check_password
 from gateway.administration.credentials import new_id
 from gateway.administration.images import user_image
 from gateway.administration.logins import Account, LoginVerbs
-from gateway.administration.pages import LIMIT_DEFAULT, Page
+from gateway.administration.pages import (
+    LIMIT_DEFAULT,
+    Page,
+    check_page_limit,
+    page_of,
+    position_of,
+)
 from gateway.administration.passwords import check_against, hash_password
 from gateway.administration.store import verb
 from gateway.administration.tenants import named_tenant
@@ -80,7 +86,8 @@ class UserVerbs(LoginVerbs):
         disabled: bool | None = None,
     ) -> User:
         """Change a user's role, their tenant, or whether they may come in at all; each of these
-        ends their sessions. A role that is no tenant's leaves the tenant, without being told to."""
+        ends their sessions. A role that is no tenant's leaves the tenant, without being told to.
+        Conflict where no admin would be left who may come in: nobody could make one any more."""
         async with self._changing(actor) as change:
             before = await existing_user(change.db, email)
             values: dict[str, object] = {}
@@ -96,6 +103,8 @@ class UserVerbs(LoginVerbs):
                 values["disabled_at"] = instant_of(self._now_ms()) if disabled else None
             if not values:
                 return before
+            if wanted_role is not Role.ADMIN or disabled:
+                await _check_not_last_admin(change.db, before)
             row = await change.db.execute(
                 update(app_user)
                 .where(app_user.c.id == before.id)
@@ -122,14 +131,23 @@ class UserVerbs(LoginVerbs):
         """The same by the user, who knows the current one. A wrong one counts as it does where they
         log in. Unprocessable names `current_password`, also where the account is locked."""
         check_password(password)
+        account = await self._checked_account(email, current)
+        return await self._store_password(
+            actor, email, await hash_password(password), known=account
+        )
+
+    async def confirm_password(self, email: str, current: str) -> None:
+        """That it is the user who sits there, and not who found their session open. A wrong one is
+        as in `change_password`."""
+        await self._checked_account(email, current)
+
+    async def _checked_account(self, email: str, current: str) -> Account:
         account = await self._account(email)
         verdict = await check_against(None if account is None else account.password_hash, current)
         if account is None or not verdict.right or not account.takes_passwords(self._now_ms()):
             await self._count_failure(account)
             raise _wrong_current()
-        return await self._store_password(
-            actor, email, await hash_password(password), known=account
-        )
+        return account
 
     @verb
     async def _store_password(
@@ -173,6 +191,33 @@ class UserVerbs(LoginVerbs):
         query = select(*USER_COLUMNS)
         return await self._page(query, app_user.c.id, user_from, limit, cursor)
 
+    @verb
+    async def find_users(
+        self,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+        *,
+        email: str | None = None,
+        role: Role | str | None = None,
+        tenant_id: str | None = None,
+    ) -> Page[User]:
+        """Users by address, in whatever case: those whose address contains `email`, who have that
+        role, and who belong to that tenant; None takes any."""
+        check_page_limit(limit)
+        by = func.lower(app_user.c.email)
+        query = select(*USER_COLUMNS, by.label("place")).order_by(by).limit(limit + 1)
+        if email is not None:
+            query = query.where(func.strpos(by, func.lower(email)) > 0)
+        if role is not None:
+            query = query.where(app_user.c.role == _role_of(role))
+        if tenant_id is not None:
+            query = query.where(app_user.c.tenant_id == tenant_id)
+        if cursor is not None:
+            query = query.where(by > position_of(cursor))
+        async with self._reading() as db:
+            rows = await db.execute(query)
+        return page_of([(row.place, user_from(row)) for row in rows], limit)
+
 
 def _role_of(role: Role | str) -> Role:
     try:
@@ -188,6 +233,19 @@ def _check_reach(role: Role, tenant_id: str | None) -> None:
         raise Unprocessable(f"tenant_id: the role {role} is held in a tenant", param="tenant_id")
     if role not in TENANT_ROLES and tenant_id is not None:
         raise Unprocessable(f"tenant_id: the role {role} is held in no tenant", param="tenant_id")
+
+
+async def _check_not_last_admin(db: AsyncConnection, user: User) -> None:
+    """Whether this user can cease to be an admin; the directory's lock is held. Raises Conflict."""
+    if user.role is not Role.ADMIN or user.disabled:
+        return
+    others = select(func.count()).where(
+        app_user.c.role == Role.ADMIN,
+        app_user.c.disabled_at.is_(None),
+        app_user.c.id != user.id,
+    )
+    if not await db.scalar(others):
+        raise Conflict(f"{user.email} is the last admin who may log in: make another one first")
 
 
 async def _check_tenant(db: AsyncConnection, tenant_id: str | None) -> None:

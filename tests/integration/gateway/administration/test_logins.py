@@ -118,6 +118,17 @@ async def test_a_wrong_current_password_counts(administration: Administration) -
     assert len(await locks(administration)) == 1
 
 
+async def test_who_confirms_a_password_knows_it(administration: Administration) -> None:
+    """A wrong one counts, and while it is locked the right one confirms nothing."""
+    await administration.create_user(ME, EMAIL, "viewer", PASSWORD)
+    await administration.confirm_password(EMAIL, PASSWORD)
+    for password in (*[WRONG] * 10, PASSWORD):
+        with pytest.raises(Unprocessable) as refused:
+            await administration.confirm_password(EMAIL, password)
+        assert refused.value.param == "current_password"
+    assert len(await locks(administration)) == 1
+
+
 async def test_nobody_learns_which_was_wrong(
     administration: Administration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,21 @@ async def test_who_logs_out_ends_that_session(timed: Administration) -> None:
     assert (entry.actor, entry.action, entry.before) == (ME, "session.end", {"session": listed.id})
 
 
+async def test_all_sessions_end_but_the_one_that_is_kept(timed: Administration) -> None:
+    """It is known by its secret, and listed by an id; another's secret keeps nothing."""
+    own, *others = [await begun(timed) for _ in range(3)]
+    listed = {session.id for session in await timed.list_sessions(EMAIL)}
+    assert await timed.log_out_everywhere(ME, EMAIL, keep=own.secret) == 2
+    (left,) = await timed.list_sessions(EMAIL)
+    assert await timed.session_id(own.secret) == left.id in listed
+    assert await timed.session_id("ws-unknown") is None
+    assert [await timed.user_by_session(each.secret) for each in others] == [None, None]
+    (entry, *_) = (await timed.list_audit()).items
+    assert (entry.action, entry.before) == ("session.end_all", {"sessions": 2})
+    assert await timed.log_out_everywhere(ME, EMAIL, keep="ws-unknown") == 1
+    assert await timed.list_sessions(EMAIL) == []
+
+
 async def _elsewhere(administration: Administration) -> object:
     return await administration.log_out_everywhere(ME, EMAIL)
 

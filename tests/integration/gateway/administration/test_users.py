@@ -1,5 +1,6 @@
 """Users and their tokens."""
 
+import asyncio
 import time
 
 import pytest
@@ -7,6 +8,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.adapters.postgres import async_engine
 from gateway.administration import Administration
 from gateway.domain.account import Role
 from gateway.domain.permissions import PERMISSIONS_OF, Permission
@@ -66,7 +68,7 @@ async def test_a_token_ends_with_its_expiry_revocation_or_user(
     administration: Administration, engine: AsyncEngine
 ) -> None:
     """Each of them makes it nobody's; the name of a dead token is free again."""
-    await administration.create_user(ME, "a@b.c", "admin", PASSWORD)
+    await administration.create_user(ME, "a@b.c", "finance", PASSWORD)
     now_ms = time.time_ns() // 1_000_000
     lasting = await administration.issue_token(ME, "a@b.c", "lasting")
     ending = await administration.issue_token(ME, "a@b.c", "ending", expires_at_ms=now_ms + 60_000)
@@ -113,6 +115,81 @@ async def test_users_are_found_by_id_and_listed(administration: Administration) 
         await administration.get_user("user_unknown")
     with pytest.raises(NotFound):
         await administration.issue_token(ME, "x@y.z", "t")
+
+
+async def test_the_last_admin_stays_one(administration: Administration) -> None:
+    """Neither disabled nor given another role, by whomever; one who is disabled is no other."""
+    await administration.create_user(ME, "a@b.c", "admin", PASSWORD)
+    await administration.create_user(ME, "b@b.c", "admin", PASSWORD)
+    await administration.update_user(ME, "b@b.c", disabled=True)
+    entries = len((await administration.list_audit()).items)
+    for change in (
+        {"disabled": True},
+        {"role": "viewer"},
+        {"role": "admin", "disabled": True},
+        {"role": "viewer", "disabled": False},
+    ):
+        with pytest.raises(Conflict, match="the last admin"):
+            await administration.update_user(ME, "A@b.c", **change)  # type: ignore[arg-type]
+    assert (await administration.update_user(ME, "a@b.c", role="admin")).role is Role.ADMIN
+    assert len((await administration.list_audit()).items) == entries
+    await administration.update_user(ME, "b@b.c", role="viewer")
+    await administration.update_user(ME, "b@b.c", role="admin", disabled=False)
+    await administration.update_user(ME, "a@b.c", disabled=True)
+    with pytest.raises(Conflict, match="the last admin"):
+        await administration.update_user(ME, "b@b.c", role="finance")
+
+
+async def test_two_admins_who_demote_each_other_at_once_leave_one(
+    administration: Administration, database_url: str
+) -> None:
+    """On two replicas, round after round: exactly one of them is refused."""
+    await administration.create_user(ME, "a@b.c", "admin", PASSWORD)
+    await administration.create_user(ME, "b@b.c", "admin", PASSWORD)
+    other_engine = async_engine(database_url)
+    other = Administration(other_engine)
+    try:
+        for deed in ({"role": "viewer"}, {"disabled": True}) * 3:
+            ended = await asyncio.gather(
+                administration.update_user("user:a@b.c", "b@b.c", **deed),  # type: ignore[arg-type]
+                other.update_user("user:b@b.c", "a@b.c", **deed),  # type: ignore[arg-type]
+                return_exceptions=True,
+            )
+            assert sorted(type(each).__name__ for each in ended) == ["Conflict", "User"]
+            users = (await administration.list_users()).items
+            admins = [user for user in users if user.role is Role.ADMIN and not user.disabled]
+            assert len(admins) == 1
+            for user in users:
+                await administration.update_user(ME, user.email, role="admin", disabled=False)
+    finally:
+        await other_engine.dispose()
+
+
+async def test_users_are_found_by_a_part_of_their_address(administration: Administration) -> None:
+    """By address in whatever case, in pages; what means something to the database is text."""
+    await administration.create_tenant(ME, "acme", "Acme")
+    for email in ("b_1@weir.local", "A@weir.local", "c@else.where", "bx1@weir.local"):
+        await administration.create_user(ME, email, "viewer", PASSWORD)
+    await administration.create_user(ME, "d@acme.test", "tenant_admin", PASSWORD, tenant_id="acme")
+
+    async def found(**wanted: str) -> list[str]:
+        return [user.email for user in (await administration.find_users(**wanted)).items]  # type: ignore[arg-type]
+
+    everybody = ["A@weir.local", "b_1@weir.local", "bx1@weir.local", "c@else.where", "d@acme.test"]
+    assert await found() == everybody
+    assert await found(email="B_1") == ["b_1@weir.local"]
+    assert await found(email="%") == []
+    assert await found(role="tenant_admin") == ["d@acme.test"]
+    assert await found(tenant_id="acme", email="ACME") == ["d@acme.test"]
+    assert await found(tenant_id="acme", role="viewer") == []
+    with pytest.raises(Unprocessable):
+        await found(role="root")
+    paged, cursor = [], None
+    while len(paged) < len(everybody):
+        page = await administration.find_users(2, cursor)
+        paged += [user.email for user in page.items]
+        cursor = page.next_cursor
+    assert (paged, cursor) == (everybody, None)
 
 
 async def test_a_token_may_do_what_its_role_may_within_its_scopes(
