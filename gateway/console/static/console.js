@@ -53,6 +53,17 @@
     }
   });
 
+  // A number and its "no limit": whoever says one takes back the other.
+  document.addEventListener("input", (event) => {
+    const box = document.getElementById(event.target.dataset?.without ?? "");
+    if (box && event.target.value.trim()) box.checked = false;
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.type !== "checkbox" || !event.target.checked || !event.target.id) return;
+    const number = document.querySelector(`[data-without="${CSS.escape(event.target.id)}"]`);
+    if (number) number.value = "";
+  });
+
   // Live parts. A part that was not read for three turns is old, whatever the reason is.
   const readAt = new WeakMap();
   const regions = () => document.querySelectorAll("[data-live]");
