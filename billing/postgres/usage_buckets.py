@@ -48,10 +48,11 @@ WITH marked AS MATERIALIZED (
     WHERE record.admitted_at >= :last AND record.admitted_at < :until{{chosen}}
 )
 """  # noqa: S608 - names of columns, from above
-_BUCKET = (
+BUCKET = (
     "CAST(extract(epoch FROM date_bin(CAST(:width AS interval), at,"
     " timestamptz '1970-01-01 00:00:00+00')) AS bigint)"
 )
+"""The bucket, `:width` long, that a counted record is in, by its beginning in Unix seconds."""
 
 
 def _sums(names: Sequence[str]) -> str:
@@ -190,7 +191,7 @@ async def _read(
     counted, values = chosen.counted(whole_quarters=width % QUARTER == timedelta(0))
     group = ", ".join(f"CAST({name} AS text)" for name in by)
     names = ", ".join(("start_s", "group_by", *more))
-    statement = f"""{counted} SELECT {_BUCKET} AS start_s,
+    statement = f"""{counted} SELECT {BUCKET} AS start_s,
         CAST(ARRAY[{group}] AS text[]) AS group_by{"".join(f", {name}" for name in more)}, {sums},
         CAST(coalesce(sum(requests) FILTER (WHERE NOT final), 0) AS bigint) AS provisional_requests
         FROM counted GROUP BY {names} ORDER BY {names}"""  # noqa: S608 - names of columns, as above

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import asyncpg
@@ -11,6 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.rolled_usage import sum_rolled_usage
+from billing.postgres.usage_buckets import Chosen
+from billing.postgres.usage_charts import Measure, Place, UsageChart, read_chart
 from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum
 from gateway.adapters.completeness import Found, UsageCompleteness
 from gateway.adapters.usage_turns import FairTurns, LineFull, NoTurn
@@ -74,6 +77,26 @@ class UsageReports:
             return await self._sums(db, chosen, group_by, time_zone)
 
         return UsageReport(*await self.read(summed, asked_by=asked_by))
+
+    async def chart(
+        self,
+        chosen: Chosen,
+        *,
+        width: timedelta,
+        by: str,
+        measure: Measure,
+        limit: int,
+        after: Place | None = None,
+        asked_by: str | None = None,
+    ) -> tuple[UsageChart, Found]:
+        """The largest groups over time and a page of all. Raises as `report` does."""
+
+        async def work(db: AsyncConnection) -> UsageChart:
+            return await read_chart(
+                db, chosen, width=width, by=by, measure=measure, limit=limit, after=after
+            )
+
+        return await self.read(work, asked_by=asked_by)
 
     async def read(
         self, work: Callable[[AsyncConnection], Awaitable[Result]], *, asked_by: str | None

@@ -54,6 +54,15 @@ def own_page(permission: Permission) -> dict[str, Any]:
     }
 
 
+def shared_page(permission: Permission) -> dict[str, Any]:
+    """The `opt` of a page for those who run Weir, who see all, and for the roles of a tenant, who
+    see what is `visit.held_to`'s."""
+    return {
+        PAGE_OPTION: PageAccess(Audience.EVERYONE, permission),
+        **needs(permission, own=Own.LIST),
+    }
+
+
 def personal_page() -> dict[str, Any]:
     """The `opt` of a page for whoever is logged in: their own account."""
     return {PAGE_OPTION: PageAccess(Audience.EVERYONE), **signed_in()}

@@ -21,6 +21,7 @@ STAFF_PLACES = (
     Place("Live", "/console/live", Permission.LIVE_READ, "l"),
     Place("Tenants", "/console/tenants", Permission.TENANTS_READ, "t"),
     Place("Usage", "/console/usage", Permission.USAGE_READ, "u"),
+    Place("Requests", "/console/requests", Permission.USAGE_READ, "q"),
     Place("Workers", "/console/workers", Permission.FLEET_READ, "w"),
     Place("Prices", "/console/money/prices", Permission.MONEY_READ, "p", "Money"),
     Place("Invoices", "/console/money/invoices", Permission.INVOICES_READ, "i", "Money"),
@@ -34,6 +35,7 @@ TENANT_PLACES = (
     Place("Overview", "/console/own", Permission.TENANTS_READ, "o"),
     Place("Keys", "/console/own/keys", Permission.KEYS_READ, "k"),
     Place("Usage", "/console/own/usage", Permission.USAGE_READ, "u"),
+    Place("Requests", "/console/requests", Permission.USAGE_READ, "q"),
     Place("Invoices", "/console/own/invoices", Permission.INVOICES_READ, "i"),
 )
 

@@ -55,6 +55,11 @@ class Visit:
             raise NotFound("there is no such page")
         return self.user.tenant_id
 
+    @property
+    def held_to(self) -> str | None:
+        """The only tenant that who asks may see anything of; None for those who see all."""
+        return self.tenant_id if self.is_tenants else None
+
     def may(self, permission: Permission | str) -> bool:
         """Whether who asks has a permission, which templates name as text: `users.write`."""
         return self.caller is not None and Permission(permission) in self.caller.permissions

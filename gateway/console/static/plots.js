@@ -4,7 +4,7 @@
 
 (() => {
   const drawn = new Map();
-  const SERIES = 6;
+  const SERIES = 9;
 
   const colour = (name) => {
     // A custom property may be light-dark(): what it comes to is only told for a real property.
@@ -41,9 +41,16 @@
     const data = JSON.parse(text);
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     const bars = data.kind === "bars" ? uPlot.paths.bars({ size: [0.7, 40], align: 0 }) : undefined;
-    const series = data.series.map((each, at) => {
+    // Stacked: each series is drawn from 0 up to its own top, the topmost first, and says its own value.
+    const sums = data.x.map(() => 0);
+    const tops = data.series.map((each) => (data.stacked ? each.values.map((value, row) => (sums[row] += value ?? 0)) : each.values));
+    const own = data.series.map((each) => each.values);
+    if (data.stacked) { tops.reverse(); own.reverse(); }
+    const named = data.stacked ? [...data.series].reverse() : data.series;
+    const series = named.map((each, index) => {
+      const at = data.stacked ? data.series.length - 1 - index : index;
       const stroke = colour(`--series-${(at % SERIES) + 1}`);
-      return { label: each.name, stroke, width: bars ? 0 : 1.5, fill: bars ? stroke : undefined, paths: bars, points: { show: false }, value: (_, value, _series, row) => (row === null ? "" : value === null ? "not known" : `${value.toLocaleString("en")} ${data.unit ?? ""}`) };
+      return { label: each.name, stroke, width: bars ? 0 : 1.5, fill: bars ? stroke : undefined, paths: bars, points: { show: false }, value: (_, value, _series, row) => (row === null ? "" : value === null ? "not known" : `${(own[index][row] ?? 0).toLocaleString("en")} ${data.unit ?? ""}`) };
     });
     const options = {
       width, height: 240,
@@ -53,7 +60,13 @@
       axes: [data.time === false ? axis : { ...axis, values: instants }, { ...axis, size: 56, values: (_, ticks) => ticks.map(short) }],
       series: [{ label: data.time === false ? "At" : "UTC", value: (_, at) => (at === null ? "" : data.time === false ? at : written(at, 0, 16)) }, ...series],
     };
-    const plot = new uPlot(options, [data.x, ...data.series.map((each) => each.values)], box);
+    const plot = new uPlot(options, [data.x, ...tops], box);
+    if (data.stacked) {
+      // The legend names the series as the table does, the lowest first; a stack has none to hide.
+      const rows = [...box.querySelectorAll(".u-legend .u-series")].slice(1);
+      rows.reverse().forEach((row) => row.parentNode.append(row));
+      box.classList.add("is-stacked");
+    }
     drawn.set(box, { plot, text, width });
   };
   const all = () => {
