@@ -1,16 +1,171 @@
-"""Who changed what, and when."""
+"""Who changed what, and when; and whether the log is as it was written."""
+
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlencode
 
 from litestar import get
 
+from gateway.administration import AuditFilters
+from gateway.administration.audit_chain import chain_view, head_from
+from gateway.administration.views import View, audit_view
 from gateway.console.access import page
-from gateway.console.visit import Answer, Here
+from gateway.console.differences import differences, summary
+from gateway.console.forms import Form
+from gateway.console.visit import Answer, Here, Visit
+from gateway.domain.account import AuditEntry
 from gateway.domain.permissions import Permission
+from gateway.errors import NotFound, Unprocessable
+from gateway.http.admin_audit import audit_instant_ms
+
+PATH = "/console/audit"
+ENTRIES = 50
+CHECKED = 2_500
+"""Entries of the chain that one page looks at: some tenths of a second on a busy machine."""
+FILTERS = (
+    "actor",
+    "action",
+    "subject_kind",
+    "subject_id",
+    "tenant_id",
+    "change_id",
+    "since",
+    "until",
+)
+"""As the list and the files of the API have them."""
+KINDS = (
+    "tenant",
+    "key",
+    "user",
+    "model",
+    "worker",
+    "hosted",
+    "price",
+    "invoice",
+    "credit_note",
+    "seller",
+)
+_TIMES = ("since", "until")
 
 
 @get("/audit", opt=page(Permission.AUDIT_READ))
 async def show_audit(visit: Here) -> Answer:
-    """The page."""
-    return visit.show("audit/page.html")
+    """Entries that the filters let through, the latest first."""
+    form = visit.query()
+    try:
+        filters = _filters(form)
+        found = await visit.parts.administration.list_audit(
+            ENTRIES, form.optional("cursor"), filters
+        )
+    except Unprocessable as error:
+        return _list_page(visit, form.refused(error), [], None, status=422)
+    return _list_page(visit, form, found.items, found.next_cursor)
 
 
-PAGES = (show_audit,)
+@get("/audit/chain", opt=page(Permission.AUDIT_READ))
+async def check_chain(visit: Here) -> Answer:
+    """Whether entries fit each other, from the one that is asked for on."""
+    form = visit.query()
+    report, status = None, 200
+    try:
+        from_id = form.whole("from_id")
+        expect = form.optional("expect")
+        if form.ok and (form.flag("check") or from_id is not None or expect is not None):
+            report = chain_view(
+                await visit.parts.administration.verify_audit(
+                    from_id,
+                    expect=None if expect is None else head_from(expect),
+                    entries_max=CHECKED,
+                )
+            )
+    except (NotFound, Unprocessable) as error:
+        status = 422
+        if isinstance(error, NotFound):
+            form.errors["from_id"] = error.message
+        else:
+            form.refused(error)
+    return visit.show(
+        "audit/chain.html",
+        status=status if form.ok else 422,
+        form=form,
+        report=report,
+        checked_at_once=CHECKED,
+    )
+
+
+def _list_page(
+    visit: Visit,
+    form: Form,
+    entries: list[AuditEntry],
+    next_cursor: str | None,
+    *,
+    status: int = 200,
+) -> Answer:
+    wanted = {name: form.text(name) for name in FILTERS if form.text(name)}
+    asked = {**wanted, **{name: f"{wanted[name]}Z" for name in _TIMES if name in wanted}}
+    first = _path(PATH, wanted)
+    return visit.show(
+        "audit/page.html",
+        status=status,
+        form=form,
+        changes=_changes(visit, entries),
+        wanted=wanted,
+        kinds=[("", "anything"), *((kind, kind.replace("_", " ")) for kind in KINDS)],
+        next_path=None if next_cursor is None else _path(PATH, {**wanted, "cursor": next_cursor}),
+        first_path=first if form.text("cursor") else None,
+        csv_path=_path("/admin/v1/audit.csv", asked),
+        lines_path=_path("/admin/v1/audit.jsonl", asked),
+        path_with=lambda **chosen: _path(PATH, chosen),
+    )
+
+
+def _changes(visit: Visit, entries: list[AuditEntry]) -> list[list[View]]:
+    """Entries, those beside each other that are of one change together."""
+    money = visit.may(Permission.MONEY_READ)
+    groups = groupby(entries, key=lambda entry: entry.change_id or entry.id)
+    return [[_row(entry, money=money) for entry in group] for _, group in groups]
+
+
+def _row(entry: AuditEntry, *, money: bool) -> View:
+    view = audit_view(entry, money=money)
+    found = differences(view["before"], view["after"])
+    image = view["after"] or view["before"] or {}
+    called = image.get("email") or image.get("name")
+    return {**view, "differences": found, "summary": summary(found), "called": called}
+
+
+def _filters(form: Form) -> AuditFilters:
+    """What was asked for. Times are UTC, and are shown as a field of a browser has them. Raises
+    Unprocessable."""
+    texts: dict[str, Any] = {name: form.optional(name) for name in FILTERS if name not in _TIMES}
+    for name in _TIMES:
+        moment = form.optional(name)
+        at_ms = None if moment is None else audit_instant_ms(_with_zone(moment), name)
+        texts[f"{name}_ms"] = at_ms
+        if moment is not None and at_ms is not None:
+            form.values[name] = [_as_field(_with_zone(moment))]
+    return AuditFilters(**texts)
+
+
+def _with_zone(text: str) -> str:
+    """A time as it is typed, which is UTC where it does not say otherwise."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return text if moment.tzinfo is not None else f"{moment.isoformat()}Z"
+
+
+def _as_field(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    shift = moment.utcoffset()
+    utc = moment.replace(tzinfo=None) - shift if shift else moment.replace(tzinfo=None)
+    return utc.isoformat(timespec="seconds" if utc.second else "minutes")
+
+
+def _path(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+PAGES = (show_audit, check_chain)

@@ -29,6 +29,8 @@ async def show_login(visit: Here) -> Answer:
     notice = "Your session has ended. Log in again to go on." if query.flag("ended") else None
     if query.flag("out"):
         notice = "You are logged out."
+    if query.flag("changed"):
+        notice = "Your password is changed, and you are logged out everywhere. Log in with it."
     return _login_page(visit, Form.filled({"email": "", "next": query.text("next")}), notice=notice)
 
 

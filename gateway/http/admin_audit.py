@@ -58,7 +58,7 @@ class AuditController(Controller):
         of money is withheld from who may not read that."""
         filters = AuditFilters(
             actor, action, subject_kind, subject_id, tenant_id, change_id,
-            _instant_ms(since, "since"), _instant_ms(until, "until"),
+            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
         )  # fmt: skip
         page = await administration.list_audit(limit, cursor, filters)
         money = may(request, Permission.MONEY_READ)
@@ -103,7 +103,7 @@ class AuditFileController(Controller):
         """The entries as CSV, the oldest first; the filters are the list's."""
         filters = AuditFilters(
             actor, action, subject_kind, subject_id, tenant_id, change_id,
-            _instant_ms(since, "since"), _instant_ms(until, "until"),
+            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
         )  # fmt: skip
         return await _file(request, administration, ExportFormat.CSV, filters)
 
@@ -127,7 +127,7 @@ class AuditFileController(Controller):
         """The entries as JSON objects, one a line, the oldest first; the filters are the list's."""
         filters = AuditFilters(
             actor, action, subject_kind, subject_id, tenant_id, change_id,
-            _instant_ms(since, "since"), _instant_ms(until, "until"),
+            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
         )  # fmt: skip
         return await _file(request, administration, ExportFormat.JSONL, filters)
 
@@ -152,7 +152,8 @@ async def _after(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[by
         yield piece
 
 
-def _instant_ms(text: str | None, field: str) -> int | None:
+def audit_instant_ms(text: str | None, field: str) -> int | None:
+    """Unix milliseconds of a time that is asked for. Raises Unprocessable naming the field."""
     if text is None:
         return None
     try:

@@ -4,6 +4,7 @@ from litestar import Controller, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
 from gateway.administration.views import View, page_view, session_view, token_view, user_view
+from gateway.domain.account import User
 from gateway.domain.permissions import Permission
 from gateway.errors import Conflict
 from gateway.http.access import needs
@@ -83,8 +84,7 @@ class UserController(Controller):
         """Give another user a new password. Ends their sessions and unlocks them. One's own is
         changed at `/session/password`."""
         body = await read_body(request, PasswordBody)
-        if user_id == request.user.id:
-            raise Conflict("one's own password is changed at /admin/v1/session/password")
+        check_not_own(request.user, user_id)
         user = await administration.get_user(user_id)
         changed = await administration.set_password(actor_of(request), user.email, body.password)
         return user_view(changed)
@@ -160,3 +160,9 @@ class UserController(Controller):
         """Refuse that token from now on."""
         user = await administration.get_user(user_id)
         await administration.revoke_token(actor_of(request), user.email, name)
+
+
+def check_not_own(caller: User, user_id: str) -> None:
+    """That it is another's password. Raises Conflict: one's own needs the current one."""
+    if user_id == caller.id:
+        raise Conflict("one's own password is changed at /admin/v1/session/password")
