@@ -43,12 +43,11 @@ _ISOLATION = (
     (CacheIsolation.TENANT.value, "of this tenant alone"),
     (CacheIsolation.SHARED.value, "shared with other tenants that share"),
 )
-_RATE, _WAITING, _SIZE, _MONEY, _DATA = (
+_RATE, _WAITING, _SIZE, _REST = (
     "At once and per minute",
     "Waiting in the queue",
     "Size of a request",
-    "Money",
-    "Data",
+    "Money and data",
 )
 
 FIELDS = (
@@ -123,7 +122,7 @@ FIELDS = (
         "What a month of the tenant's time zone may cost. Who has used it up is refused until the "
         "next month.",
         kind="money",
-        group=_MONEY,
+        group=_REST,
     ),
     LimitField(
         "data_policy",
@@ -134,7 +133,7 @@ FIELDS = (
         none="",
         key_none="as the tenant's",
         choices=_POLICIES,
-        group=_DATA,
+        group=_REST,
     ),
     LimitField(
         "cache_isolation",
@@ -145,7 +144,7 @@ FIELDS = (
         none="",
         key_none="",
         choices=_ISOLATION,
-        group=_DATA,
+        group=_REST,
     ),
 )
 FIELD = {field.name: field for field in FIELDS}
