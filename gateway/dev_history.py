@@ -21,7 +21,7 @@ from gateway.dev_history_rows import GATEWAY_ID, Hosted, history
 from gateway.dev_hosted import SIMULATED, SIMULATED_PRICE
 from gateway.dev_seed import all_of
 from gateway.domain.hosted import PROVIDER_PREFIX
-from gateway.domain.tenant import Model
+from gateway.domain.tenant import DataPolicy, Model, data_policy
 
 REQUESTS = {"acme": 6_000}
 REQUESTS_OF_OTHERS = 3_000
@@ -45,7 +45,8 @@ async def seed_history(
     many requests of each. Once: again it writes nothing, nor does it in a later month.
 
     The records are a gateway's, but for their place in a journal, and rated at the prices that
-    held. Some went to the hosted provider where that is the simulated one.
+    held. Some went to the hosted provider where that is the simulated one, of tenants and keys
+    that allow it.
     """
     engine = async_engine(database_url, pooled=False)
     try:
@@ -74,7 +75,8 @@ async def _seed_tenant(
         book = await load_book(db)
     keys = await all_of(partial(administration.list_keys, tenant_id))
     requests = REQUESTS.get(tenant_id, REQUESTS_OF_OTHERS) // max(1, len(models))
-    elsewhere = Hosted(PROVIDER_PREFIX + SIMULATED, SIMULATED_PRICE)
+    allowed = (key.id for key in keys if data_policy(tenant, key) is DataPolicy.HOSTED_ALLOWED)
+    elsewhere = Hosted(PROVIDER_PREFIX + SIMULATED, SIMULATED_PRICE, frozenset(allowed))
     rows = [
         JournaledRecord(rated(record, book, tenant.currency), GATEWAY_ID)
         for model in models

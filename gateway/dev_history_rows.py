@@ -35,6 +35,8 @@ class Hosted(NamedTuple):
     name: str
     """As records have it, `hosted:<name>`."""
     price: HostedPrice
+    keys: frozenset[str]
+    """Ids of those of which prompts may go there."""
 
 
 class _Shape(NamedTuple):
@@ -114,7 +116,8 @@ def _record(
         output = draw.randint(0, output)
     elif fate < 0.06:
         outcome, output = Outcome.TIMED_OUT, 0
-    elsewhere = hosted if draw.random() < 0.03 else None
+    leaves = draw.random() < 0.03
+    elsewhere = hosted if hosted is not None and leaves and key.id in hosted.keys else None
     queue_ms = int(draw.expovariate(1 / 40))
     prefill_ms = 60 + (prompt - cached) // 8
     tpot_us = 14_000 + draw.randrange(6_000)

@@ -14,6 +14,7 @@ DECLARE
     lines numeric;
     counted numeric;
     settled numeric;
+    credit_notes text;
 BEGIN
     IF OLD.id <> NEW.id OR OLD.tenant_id <> NEW.tenant_id OR OLD.currency <> NEW.currency
         OR OLD.month <> NEW.month THEN
@@ -36,6 +37,13 @@ BEGIN
             IF NOT invoice_number_is_last(NEW.number)
                 OR EXISTS (SELECT FROM credit_note WHERE number = NEW.number) THEN
                 RAISE EXCEPTION 'an invoice has the next number of its series'
+                    USING ERRCODE = 'restrict_violation';
+            END IF;
+            credit_notes := convert_from(NEW.document, 'UTF8')::jsonb
+                #>> '{seller,credit_note_prefix}';
+            IF NOT number_prefix_is_of(split_part(NEW.number, '-', 1), true)
+                OR (credit_notes IS NOT NULL AND NOT number_prefix_is_of(credit_notes, false)) THEN
+                RAISE EXCEPTION 'a prefix numbers invoices or credit notes, and never both'
                     USING ERRCODE = 'restrict_violation';
             END IF;
         END IF;
@@ -125,6 +133,10 @@ BEGIN
         RAISE EXCEPTION 'a credit note has the next number of its series'
             USING ERRCODE = 'restrict_violation';
     END IF;
+    IF NOT number_prefix_is_of(split_part(NEW.number, '-', 1), false) THEN
+        RAISE EXCEPTION 'a prefix numbers invoices or credit notes, and never both'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
     IF NOT EXISTS (
         SELECT FROM invoice WHERE id = NEW.invoice_id AND tenant_id = NEW.tenant_id
             AND currency = NEW.currency) THEN
@@ -186,6 +198,17 @@ CREATE FUNCTION invoice_settled(settled uuid) RETURNS numeric LANGUAGE sql STABL
         + coalesce((SELECT sum(total_minor) FROM credit_note WHERE invoice_id = settled), 0)
 $$
 """,
+    # Who uses a prefix first says of what it is; whoever does so meanwhile waits for that, or fails.
+    """
+CREATE FUNCTION number_prefix_is_of(named text, is_of_invoices boolean) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO number_prefix (prefix, invoices, credit_notes)
+        VALUES (named, is_of_invoices, NOT is_of_invoices) ON CONFLICT (prefix) DO NOTHING;
+    RETURN (SELECT CASE WHEN is_of_invoices THEN invoices ELSE credit_notes END
+        FROM number_prefix WHERE prefix = named);
+END $$
+""",
 )
 
 # What an invoice takes is final, billable and priced. Records that shippers, the reaper and rating
@@ -207,6 +230,10 @@ TRIGGERS = (
     (
         *("usage_record", "keeps_invoiced", "BEFORE TRUNCATE"),
         *("FOR EACH STATEMENT", "usage_record_keeps_invoiced"),
+    ),
+    (
+        *("number_prefix", "refuse", "BEFORE UPDATE OR DELETE OR TRUNCATE"),
+        *("FOR EACH STATEMENT", "invoice_refuse"),
     ),
 )
 AT_COMMIT = ("payment", "credit_note")
@@ -237,7 +264,10 @@ def unguard() -> None:
     _define({name: BEFORE[name] for name in REPLACED})
     for name in MADE:
         op.execute(f"DROP FUNCTION {name}()")
-    op.execute("DROP FUNCTION invoice_number_is_last(text), invoice_settled(uuid)")
+    op.execute(
+        "DROP FUNCTION invoice_number_is_last(text), invoice_settled(uuid),"
+        " number_prefix_is_of(text, boolean)"
+    )
 
 
 def _define(functions: dict[str, str]) -> None:

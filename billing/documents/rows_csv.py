@@ -34,8 +34,11 @@ COLUMNS = (
     "amount",
     "tax_rate",
     "tax_name",
+    "reason",
+    "notes",
 )
-"""`row` is `line` or `tax`. `amount` is rounded, `amount_exact` the quantity times the price."""
+"""`row` is `line` or `tax`. `amount` is rounded, `amount_exact` the quantity times the price. What
+is said of the document is in each of its rows: a credit note's `reason`, and the `notes`."""
 
 Cells = Mapping[str, str]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -49,6 +52,7 @@ def invoice_csv(document: Document) -> bytes:
         "tenant_id": document.customer.tenant_id,
         "period": document.period.name,
         "currency": document.currency,
+        "notes": _plain("; ".join(document.notes)),
     }
     amounts = {line.position: line.amount_minor for line in document.lines}
     return _written(
@@ -68,6 +72,8 @@ def credit_note_csv(document: CreditDocument) -> bytes:
         "tenant_id": document.customer.tenant_id,
         "period": document.period.name,
         "currency": document.currency,
+        "reason": _plain(document.note.reason),
+        "notes": _plain("; ".join(document.notes)),
     }
     amounts = {line.position: line.amount_minor for line in document.note.lines}
     return _written(

@@ -31,7 +31,7 @@ from billing.domain.invoicing.party import Seller
 from billing.domain.invoicing.periods import month
 from billing.postgres.invoice_blockers import find_dead_letters, find_roll_up_differences
 from billing.postgres.invoice_draft import columns_of, document_of
-from billing.postgres.invoice_numbers import take_number
+from billing.postgres.invoice_numbers import check_prefixes, take_number
 from billing.postgres.invoice_rows import Found, sum_rows, take_rows
 from billing.postgres.invoice_scope import Scope
 from billing.postgres.invoice_tables import invoice, invoice_line
@@ -64,7 +64,7 @@ async def issue_invoice(
     `expected` is what Redis and Postgres say may still come, asked for before the transaction
     began. Within the caller's transaction, READ COMMITTED, which is to be rolled back where this
     raises: IssueRefused with all that stands in the way, InvoiceNotFound, RefusedChange for a void
-    one.
+    one, PrefixTaken where the seller's numbers are of credit notes.
     """
     tenant_id = billed.customer.tenant_id
     await lock_tenant(connection, tenant_id)
@@ -77,12 +77,7 @@ async def issue_invoice(
     period = month(draft.month, billed.time_zone)
     scope = Scope(tenant_id, billed.currency, period)
     seller = await load_seller(connection)
-    blockers = [
-        *_before(period.end, now, seller),
-        *expected,
-        *await find_dead_letters(connection, period.end),
-        *await find_unbilled(connection, scope),
-    ]
+    blockers = await find_in_the_way(connection, scope, seller, now, expected)
     if seller is None or left(blockers, override):
         in_rows = (await sum_rows(connection, scope)).blockers
         raise IssueRefused([*blockers, *in_rows])
@@ -99,6 +94,23 @@ async def issue_invoice(
     document = await _numbered(connection, drawn, seller, now, billed.payment_terms_days)
     await _freeze(connection, document, found, by=by, override=_overridden(override, blockers))
     return Issued(await load_invoice(connection, invoice_id), True)
+
+
+async def find_in_the_way(
+    connection: AsyncConnection,
+    scope: Scope,
+    seller: Seller | None,
+    now: datetime,
+    expected: Iterable[Blocker],
+) -> list[Blocker]:
+    """What would keep a draft from being issued, without a look at its records, which takes as long
+    as there are many."""
+    return [
+        *_before(scope.period.end, now, seller),
+        *expected,
+        *await find_dead_letters(connection, scope.period.end),
+        *await find_unbilled(connection, scope),
+    ]
 
 
 def _before(end: datetime, now: datetime, seller: Seller | None) -> Iterable[Blocker]:
@@ -135,6 +147,7 @@ async def _numbered(
     connection: AsyncConnection, document: Document, seller: Seller, now: datetime, days: int
 ) -> Document:
     issued_on = date_of_issue(now, seller.time_zone)
+    await check_prefixes(connection, seller)
     number = await take_number(connection, series_of(seller.invoice_prefix, issued_on))
     return replace(
         document,

@@ -7,7 +7,14 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.domain.invoicing.lifecycle import RefusedChange, Status, paid, taken_back, voided
+from billing.domain.invoicing.lifecycle import (
+    RefusedChange,
+    Status,
+    check_received,
+    paid,
+    taken_back,
+    voided,
+)
 from billing.postgres.invoice_rows import QUARTER, first_id
 from billing.postgres.invoice_tables import invoice, invoice_quarter, invoice_row, payment
 from billing.postgres.invoices import (
@@ -81,8 +88,8 @@ async def note_payment(
 ) -> Paid:
     """Note a payment; the same one again (by its reference) is the one that is there. Within the
     caller's transaction. Raises InvoiceNotFound, RefusedChange, as for one of more than what is
-    outstanding unless it `may_overpay`, and ReferenceTaken, also where that payment was taken
-    back."""
+    outstanding unless it `may_overpay`, WrongDay, and ReferenceTaken, also where that payment was
+    taken back."""
     known = await load_invoice(connection, invoice_id, lock=True)
     before = await _find_payment(connection, invoice_id, payment.c.reference == reference)
     if before is not None:
@@ -92,6 +99,7 @@ async def note_payment(
             raise ReferenceTaken(f"the payment {reference} was taken back: name another")
         return Paid(known, before, False)
     after = paid(known.standing, amount_minor, may_overpay=may_overpay)
+    check_received(received_on, known.month, await store_time(connection))
     noted = await _write(
         connection,
         invoice_id=invoice_id,

@@ -34,6 +34,7 @@ __all__ = [
     "invoice_quarter",
     "invoice_row",
     "metadata",
+    "number_prefix",
     "payment",
     "seller",
 ]
@@ -276,6 +277,17 @@ invoice_number = Table(
     _check("last", "last >= 1"),
 )
 """The last number of each series, such as `INV-2026-`, taken with the document that carries it."""
+
+number_prefix = Table(
+    "number_prefix",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("invoices", Boolean, nullable=False),
+    Column("credit_notes", Boolean, nullable=False),
+    _check("kind", "invoices OR credit_notes"),
+)
+"""What a prefix numbers, since the first invoice was issued by a seller that has it. Written by
+triggers. Both only where that was so before there were these."""
 
 seller = Table(
     "seller",

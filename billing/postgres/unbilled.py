@@ -3,12 +3,16 @@ currency, and months that nobody has invoiced. By the roll-ups, so what was ship
 minute may be missing."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from sqlalchemy import bindparam, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
+from billing.domain.invoicing.lifecycle import Status
+from billing.domain.invoicing.usage_group import LineKind
 from billing.postgres.invoice_scope import INSTANTS, Scope, load_invoiced_months
+from billing.postgres.invoices import load_document, load_invoice
 
 
 class Unbilled(NamedTuple):
@@ -17,8 +21,19 @@ class Unbilled(NamedTuple):
     month: str
     currency: str
     requests: int
-    is_drafted: bool
-    """Whether there is an invoice of that month and currency that is not void."""
+    cost_pico: int
+    invoice_id: UUID | None
+    """Of that month and currency, where there is one that is not void."""
+    status: Status | None
+
+    @property
+    def billed_by(self) -> str:
+        """Which invoice will have them, in words."""
+        if self.status is None:
+            return f"an invoice of that month in {self.currency}: draft it"
+        if self.status is Status.DRAFT:
+            return f"the draft of that month in {self.currency}: draft it again"
+        return f"an invoice of a later month in {self.currency}, as late records: draft one"
 
 
 # Without a currency they hold up an invoice of any, as ones without a price.
@@ -28,25 +43,28 @@ WITH covered AS (
     SELECT begins, ends FROM unnest(
         CAST(:starts AS timestamptz[]), CAST(:ends AS timestamptz[])) AS c (begins, ends)
 ), taken AS (
-    SELECT currency, bucket, sum(requests) AS requests
+    SELECT currency, bucket, sum(requests) AS requests, sum(invoice_quarter.cost_pico) AS cost_pico
     FROM invoice_quarter JOIN invoice ON invoice.id = invoice_id
     WHERE tenant_id = :tenant AND status IN ('issued', 'paid') GROUP BY 1, 2
 ), rolled AS (
-    SELECT coalesce(currency, :currency) AS currency, bucket, sum(requests) AS requests
+    SELECT coalesce(currency, :currency) AS currency, bucket, sum(requests) AS requests,
+        sum(cost_pico) AS cost_pico
     FROM usage_rollup WHERE tenant_id = :tenant AND billable AND final AND bucket < :end
     GROUP BY 1, 2
 ), missing AS (
     SELECT to_char(bucket AT TIME ZONE :zone, 'YYYY-MM') AS month, currency,
-        sum(rolled.requests - coalesce(taken.requests, 0)) AS requests
+        sum(rolled.requests - coalesce(taken.requests, 0)) AS requests,
+        sum(rolled.cost_pico - coalesce(taken.cost_pico, 0)) AS cost_pico
     FROM rolled LEFT JOIN taken USING (currency, bucket)
     WHERE rolled.requests > coalesce(taken.requests, 0) AND NOT (currency = :currency
         AND EXISTS (SELECT FROM covered WHERE bucket >= begins AND bucket < ends))
     GROUP BY 1, 2
 )
-SELECT month, currency, requests, EXISTS (
-    SELECT FROM invoice WHERE tenant_id = :tenant AND invoice.currency = missing.currency
-        AND invoice.month = missing.month AND status <> 'void')
-FROM missing ORDER BY month, currency
+SELECT month, currency, missing.requests, missing.cost_pico, invoice.id, invoice.status
+FROM missing LEFT JOIN (
+    SELECT id, month, currency, status FROM invoice WHERE tenant_id = :tenant AND status <> 'void'
+) AS invoice USING (month, currency)
+ORDER BY month, currency
 """
 ).bindparams(bindparam("starts", type_=INSTANTS), bindparam("ends", type_=INSTANTS))
 
@@ -66,22 +84,52 @@ async def load_unbilled(connection: AsyncConnection, scope: Scope) -> list[Unbil
             "ends": [each.end for each in covered],
         },
     )
-    return [Unbilled(month, of, int(count), drafted) for month, of, count, drafted in rows]
+    return [
+        Unbilled(
+            row.month,
+            row.currency,
+            int(row.requests),
+            int(row.cost_pico),
+            row.id,
+            None if row.status is None else Status(row.status),
+        )
+        for row in rows
+    ]
 
 
 async def find_unbilled(connection: AsyncConnection, scope: Scope) -> list[Blocker]:
-    """Use of the period in another currency, of which there is no invoice: nobody may know of it,
-    as after a change of the tenant's currency."""
-    return [
-        Blocker(
-            obstacle=Obstacle.UNBILLED,
-            subject=each.currency,
-            count=each.requests,
-            what=f"{each.requests} billable requests of {each.month} are in {each.currency} and on"
-            f" no invoice: draft that month in {each.currency} too",
+    """Use of the period in another currency, of which neither an invoice is issued nor a draft has
+    all that there is now: nobody may know of it, as after a change of the tenant's currency.
+
+    Not until it is issued: of two currencies of a month one must be the first."""
+    found = []
+    for each in await load_unbilled(connection, scope):
+        if each.month != scope.period.name or each.currency == scope.currency:
+            continue
+        if each.status is None:
+            wanted = f"no invoice: draft that month in {each.currency} too"
+        elif each.status is Status.DRAFT and not await _has_all(connection, each):
+            wanted = f"no invoice, nor all on the draft: draft that month in {each.currency} again"
+        else:
+            continue
+        found.append(
+            Blocker(
+                obstacle=Obstacle.UNBILLED,
+                subject=each.currency,
+                count=each.requests,
+                what=f"{each.requests} billable requests of {each.month} are in {each.currency} and"
+                f" on {wanted}",
+            )
         )
-        for each in await load_unbilled(connection, scope)
-        if each.month == scope.period.name
-        and each.currency != scope.currency
-        and not each.is_drafted
-    ]
+    return found
+
+
+async def _has_all(connection: AsyncConnection, missing: Unbilled) -> bool:
+    """Whether the draft has them. Late records of months before are among its rows, so that these
+    alone do not tell."""
+    if missing.invoice_id is None:
+        return False
+    draft = await load_invoice(connection, missing.invoice_id)
+    document = await load_document(connection, missing.invoice_id)
+    used = sum(line.amount_pico for line in document.lines if line.kind == LineKind.USAGE)
+    return draft.row_count >= missing.requests and used >= missing.cost_pico

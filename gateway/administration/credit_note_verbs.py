@@ -5,6 +5,7 @@ from uuid import UUID
 
 from billing.domain.invoicing.credit import CreditExceeds, CreditLine
 from billing.domain.invoicing.document import CreditDocument
+from billing.domain.invoicing.numbering import PrefixTaken
 from billing.domain.invoicing.party import Seller
 from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import (
@@ -13,6 +14,7 @@ from billing.postgres.credit_notes import (
     load_credit_document,
     load_credit_note,
 )
+from billing.postgres.invoice_numbers import check_prefixes
 from billing.postgres.invoices import load_invoice
 from billing.postgres.sellers import load_seller, save_seller
 from gateway.administration.checks import check_tenant_id
@@ -127,10 +129,15 @@ class CreditNoteVerbs(InvoiceTransactions):
         return seller_view(found)
 
     async def set_seller(self, actor: str, seller: Seller) -> View:
-        """Say who sells, for what is issued from now on."""
+        """Say who sells, for what is issued from now on. A prefix numbers one kind of document,
+        whatever the seller was before."""
         checked = check_seller(seller)
         async with self._changing(actor) as change:
             before = await save_seller(change.db, checked, by=actor)
+            try:
+                await check_prefixes(change.db, checked)
+            except PrefixTaken as error:
+                raise Unprocessable(f"{error.field}: {error}", param=error.field) from error
             if before != checked:
                 await change.audit(
                     "seller.set",

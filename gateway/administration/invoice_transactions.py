@@ -15,8 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.invoicing.credit import RefusedCredit
 from billing.domain.invoicing.issuing import IssueRefused
-from billing.domain.invoicing.lifecycle import RefusedChange, Status
+from billing.domain.invoicing.lifecycle import RefusedChange, Status, WrongDay
 from billing.domain.invoicing.lines import LinesDisagree
+from billing.domain.invoicing.numbering import PrefixTaken
 from billing.postgres.credit_notes import CreditNoteNotFound
 from billing.postgres.invoice_settle import ReferenceTaken
 from billing.postgres.invoice_tables import credit_note, invoice
@@ -127,7 +128,11 @@ def _told() -> Iterator[None]:
     except IssueRefused as error:
         blockers = [blocker_view(each) for each in error.blockers]
         raise IssueBlocked(f"it cannot be issued: {error}", blockers) from error
+    except PrefixTaken as error:
+        raise Conflict(f"the seller's {error.field}: {error}") from error
     except (RefusedChange, ReferenceTaken, LinesDisagree) as error:
         raise Conflict(str(error)) from error
+    except WrongDay as error:
+        raise Unprocessable(f"received_on: {error}", param="received_on") from error
     except RefusedCredit as error:
         raise Unprocessable(f"lines: {error}", param="lines") from error

@@ -70,7 +70,12 @@ def invoice_view(
         "credit_notes": [credit_note_summary(each) for each in credit_notes],
         "blockers": [blocker_view(each) for each in blockers],
         "unbilled": [
-            {"month": each.month, "currency": each.currency, "requests": each.requests}
+            {
+                "month": each.month,
+                "currency": each.currency,
+                "requests": each.requests,
+                "billed_by": each.billed_by,
+            }
             for each in unbilled
         ],
     }

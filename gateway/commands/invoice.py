@@ -218,5 +218,6 @@ def _show(view: View, *, as_json: bool) -> None:
         click.echo(f"in the way of issuing it: {blocker['what']}")
     for each in view["unbilled"]:
         click.echo(
-            f"on no invoice: {each['requests']} requests of {each['month']} in {each['currency']}"
+            f"on no invoice: {each['requests']} requests of {each['month']} in {each['currency']};"
+            f" billed by {each['billed_by']}"
         )

@@ -170,11 +170,12 @@ class CreditNoteSummaryAnswer(_Answer):
 
 class UnbilledAnswer(_Answer):
     """Requests of the tenant's month in a currency that are on no invoice, and that no later one
-    will have by itself."""
+    will have by itself. `billed_by` says in words which would have them, and what to do."""
 
     month: str
     currency: str
     requests: int
+    billed_by: str
 
 
 class InvoiceAnswer(InvoiceSummaryAnswer):

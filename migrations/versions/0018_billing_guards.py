@@ -1,5 +1,5 @@
 """More of billing guarded in the database itself; payments that are taken back or too much, dearer
-prices, and budget alerts once a month by its name.
+prices, prefixes that number one kind of document, and budget alerts once a month by its name.
 
 A payment that is taken back is an entry of its own with the amount below nothing, so that the
 release before has the right sums too. It goes on writing: what is new has defaults that are true of
@@ -51,6 +51,29 @@ ALTER TABLE price_entry
         AND request_pico BETWEEN 0 AND {request})
 """
 
+# A prefix is of invoices or of credit notes. One that numbers both by now, as after the seller's two
+# were exchanged, may go on. What an invoice may be credited with has its seller's.
+PREFIX = (
+    """
+CREATE TABLE number_prefix (
+    prefix text NOT NULL,
+    invoices boolean NOT NULL,
+    credit_notes boolean NOT NULL,
+    CONSTRAINT number_prefix_pkey PRIMARY KEY (prefix),
+    CONSTRAINT number_prefix_kind_check CHECK (invoices OR credit_notes)
+)
+""",
+    """
+INSERT INTO number_prefix (prefix, invoices, credit_notes)
+SELECT prefix, bool_or(is_of_invoices), bool_or(NOT is_of_invoices) FROM (
+    SELECT split_part(number, '-', 1), true FROM invoice WHERE number IS NOT NULL
+    UNION SELECT split_part(number, '-', 1), false FROM credit_note
+    UNION SELECT convert_from(document, 'UTF8')::jsonb #>> '{seller,credit_note_prefix}', false
+    FROM invoice WHERE status IN ('issued', 'paid')
+) AS used (prefix, is_of_invoices) WHERE prefix IS NOT NULL GROUP BY prefix
+""",
+)
+
 # One that was told again after its tenant's time zone was changed goes: the first stays.
 ALERT_TWICE = """
 DELETE FROM budget_alert AS again USING budget_alert AS first
@@ -89,6 +112,8 @@ def upgrade() -> None:
     op.execute(PRICE.format(most=PRICE_PICO_MAX, request=REQUEST_PICO_MAX))
     op.execute(ALERT_TWICE)
     op.execute(ALERT.format(of="month"))
+    for statement in PREFIX:
+        op.execute(statement)
     guard()
 
 
@@ -102,3 +127,4 @@ def downgrade() -> None:
     op.execute(PRICE.format(most=PRICE_PICO_MAX_BEFORE, request=REQUEST_PICO_MAX))
     op.execute(PAYMENT_BEFORE)
     op.execute("ALTER TABLE invoice DROP COLUMN changes")
+    op.execute("DROP TABLE number_prefix")

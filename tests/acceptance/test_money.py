@@ -119,7 +119,7 @@ async def test_the_same_total_however_it_is_added_up(
     assert exact == sum(Decimal(row["amount_exact"]) for row in rows if row["row"] == "line")
     rows = [row for row in rows if row["row"] == "line"]
     assert {row["class"] for row in rows} == {"interactive", "batch"}
-    assert {row["provider"] for row in rows} == {"self", "hosted:simulated"}
+    assert {row["provider"] for row in rows} == {"self"}
     assert "cached_input_tokens" in {row["unit"] for row in rows}
     shown = finance(demo, "GET", f"/billing/v1/invoices/{number}.json").json
     assert (Decimal(shown["total"]), shown["notes"]) == (total, [SIMULATED_NOTE])

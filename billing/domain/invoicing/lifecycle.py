@@ -1,10 +1,14 @@
 """What an invoice may become: draft, then issued, then paid or void; back from paid only where a
 payment is taken back."""
 
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
 from msgspec.structs import replace
+
+EASTMOST = timedelta(hours=14)
+"""By how much the first place on Earth to begin a day is ahead of UTC."""
 
 
 class Status(StrEnum):
@@ -21,6 +25,10 @@ class Status(StrEnum):
 
 class RefusedChange(ValueError):
     """A change that the invoice's status does not allow; the message says why."""
+
+
+class WrongDay(ValueError):
+    """A day on which no payment of the invoice can have come; the message says why."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +92,16 @@ def paid(standing: Standing, amount_minor: int, *, may_overpay: bool = False) ->
             f"not {amount_minor}"
         )
     return _settled(replace(standing, paid_minor=standing.paid_minor + amount_minor))
+
+
+def check_received(received_on: date, month_name: str, now: datetime) -> None:
+    """Raises WrongDay for a day before the invoice's month, which nobody can owe yet, and for one
+    that has begun nowhere by `now`."""
+    first, last = date.fromisoformat(f"{month_name}-01"), (now + EASTMOST).date()
+    if received_on < first:
+        raise WrongDay(f"must not be before its month, {month_name}")
+    if received_on > last:
+        raise WrongDay("must not be a day to come")
 
 
 def taken_back(standing: Standing, amount_minor: int) -> Standing:

@@ -16,6 +16,14 @@ class Series(msgspec.Struct, frozen=True):
     year: int
 
 
+class PrefixTaken(ValueError):
+    """A prefix of the seller's that numbers documents of the other kind; `field` is which."""
+
+    def __init__(self, field: str, prefix: str, numbered: str) -> None:
+        super().__init__(f"{prefix} numbers {numbered}: name another prefix")
+        self.field = field
+
+
 def date_of_issue(issued_at: datetime, seller_time_zone: str) -> date:
     """The seller's day on which something is issued."""
     return issued_at.astimezone(ZoneInfo(seller_time_zone)).date()

@@ -23,10 +23,13 @@ NOW = datetime(2026, 3, 1, 0, 0, 1, tzinfo=UTC)
 """The second after its month ended."""
 MODELS = [Model(id="m", context_tokens=2048, max_output_tokens=512)]
 TENANTS = ("globex", "initech")
+HOSTED_ALLOWED = {"data_policy": "hosted_allowed"}
+SELF_HOSTED_ONLY = {"data_policy": "self_hosted_only"}
 
 
 class World:
-    """A fresh database with two tenants of a key for each class."""
+    """A fresh database with two tenants of a key for each class. Prompts of globex may leave, but
+    for those of a third key."""
 
     def __init__(self, database_url: str) -> None:
         self.database_url = database_url
@@ -41,6 +44,10 @@ class World:
             await made.create_tenant("weir dev", tenant_id, tenant_id)
             for each in RequestClass:
                 await made.create_key("weir dev", tenant_id, each, each)
+        await made.change_tenant_limits("weir dev", "globex", HOSTED_ALLOWED)
+        await made.create_key(
+            "weir dev", "globex", "kept", RequestClass.BATCH, limits=SELF_HOSTED_ONLY
+        )
 
     async def seed(self, *, hosted: str = SIMULATED, now: datetime = NOW) -> dict[str, int]:
         """As a start does."""
@@ -84,13 +91,23 @@ async def test_a_month_of_both_tenants_once(world: World) -> None:
     ):
         assert {getattr(row, column) for row in rows} == least, column
     assert Counter(row.tenant_id for row in rows) == {"globex": 3000, "initech": 3000}
-    assert len({row.api_key_id for row in rows}) == 4
+    assert len({row.api_key_id for row in rows}) == 5
     cached = sum(row.cached_prompt_tokens for row in rows) / sum(row.prompt_tokens for row in rows)
     assert 0.3 < cached < 0.7
     nothing = {"globex": 0, "initech": 0}
     assert await world.seed() == nothing
     assert await world.seed(now=datetime(2026, 4, 2, tzinfo=UTC)) == nothing
     assert await world.query("SELECT * FROM usage_record ORDER BY request_id") == rows
+
+
+async def test_what_may_not_leave_did_not(world: World) -> None:
+    """INV-13: nothing hosted of a tenant or a key whose data policy forbids it."""
+    await world.seed()
+    hosted = await world.query(
+        "SELECT DISTINCT usage_record.tenant_id, api_key.name FROM usage_record"
+        " JOIN api_key ON api_key.id = api_key_id WHERE provider <> 'self' ORDER BY 2"
+    )
+    assert [tuple(row) for row in hosted] == [("globex", "batch"), ("globex", "interactive")]
 
 
 async def test_the_same_each_time(world: World) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from billing.domain.invoicing.lifecycle import Status
 from billing.domain.price_book import PRICE_PICO_MAX
+from billing.postgres import invoice_issue
 from billing.postgres.invoices import list_payments, load_invoice
 from gateway.adapters.postgres import async_engine
 from gateway.migrate import MigrationFailed, downgrade, upgrade
@@ -24,6 +25,7 @@ OLD_PAY = (
     " VALUES (:id, :minor, now()::date, :reference, 'old')"
 )
 OLD_PAID = "UPDATE invoice SET status = 'paid', paid_at = now() WHERE id = :id"
+SELLER_SAYS = "UPDATE seller SET details = details || '{}'"
 OLD_SUMS = (
     "SELECT (SELECT coalesce(sum(payment.amount_minor), 0) FROM payment"
     " WHERE payment.invoice_id = invoice.id), status FROM invoice"
@@ -127,3 +129,32 @@ async def test_alerts_of_before_are_once_a_month(world: InvoiceWorld, database_u
     assert await world.query("SELECT id FROM budget_alert") == [(first,)]
     await downgrade(database_url, BEFORE)
     assert await world.query("SELECT id FROM budget_alert") == [(first,)]
+
+
+async def test_prefixes_of_before_number_what_they_did(
+    world: InvoiceWorld, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of invoices, of credit notes, and of sellers whose invoices have none yet. One that the
+    release before let number both goes on."""
+
+    async def unchecked(*_: object) -> None:
+        """That release asks for no prefixes."""
+
+    first = await an_invoice(world)
+    await downgrade(database_url, BEFORE)
+    monkeypatch.setattr(invoice_issue, "check_prefixes", unchecked)
+    await world.sql(SELLER_SAYS.format('{"invoice_prefix": "X", "credit_note_prefix": "XC"}'))
+    await world.close("2026-02")
+    await world.sql(SELLER_SAYS.format('{"invoice_prefix": "CN", "credit_note_prefix": "KN"}'))
+    await world.close("2026-03")
+    await world.credit(first.id, (1, 10))
+    await upgrade(database_url)
+    monkeypatch.undo()
+    found = await world.query("SELECT prefix, invoices, credit_notes FROM number_prefix ORDER BY 1")
+    assert found == [
+        ("CN", True, True), ("INV", True, False), ("KN", False, True), ("X", True, False),
+        ("XC", False, True),
+    ]  # fmt: skip
+    await world.close("2026-04")
+    assert (await world.credit(first.id, (1, 10))).credit_note.number.endswith("-000004")
+    await downgrade(database_url, BEFORE)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from billing.documents.formats import Format, file_name, written
 from billing.documents.rows_csv import COLUMNS
 from billing.domain.invoicing.document import canonical_bytes, content_hash
+from billing.domain.invoicing.simulated import SIMULATED_NOTE
 from billing.domain.invoicing.tax import Tax
 from billing.domain.invoicing.totals import totals_of
 
@@ -80,16 +81,36 @@ def test_the_csv_has_its_columns_and_the_lines_of_rfc_4180() -> None:
         "amount": "4.94",
         "tax_rate": "19",
         "tax_name": "",
+        "reason": "",
+        "notes": "",
     }
     assert (tax["row"], tax["amount"], tax["tax_name"]) == ("tax", "5.87", "VAT")
+
+
+def test_each_row_of_the_csv_says_what_the_document_does() -> None:
+    """That its usage is simulated, of an invoice and of its credit note, and why that is given; no
+    row is more for it."""
+    notes = ("Reverse charge", SIMULATED_NOTE)
+    plain, noted = invoice(), invoice(notes=notes)
+    for row, before in zip(
+        rows(written(noted, Format.CSV)), rows(written(plain, Format.CSV)), strict=True
+    ):
+        assert row == {**before, "notes": f"Reverse charge; {SIMULATED_NOTE}"}
+    credited = rows(written(replace(credit_note(noted), notes=notes), Format.CSV))
+    assert {(row["reason"], row["notes"]) for row in credited} == {
+        ("Wrong answers on 12 November", f"Reverse charge; {SIMULATED_NOTE}")
+    }
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"])
 def test_no_cell_of_the_csv_is_run_by_a_spreadsheet(name: str) -> None:
     document = invoice(
-        totals=totals_of(invoice().lines, [Tax(rate_milli_percent=19_000, name=name)])
+        totals=totals_of(invoice().lines, [Tax(rate_milli_percent=19_000, name=name)]),
+        notes=(name,),
     )
-    for row in rows(written(document, Format.CSV)):
+    note = credit_note(document)
+    note = replace(note, notes=(name,), note=replace(note.note, reason=name))
+    for row in rows(written(document, Format.CSV)) + rows(written(note, Format.CSV)):
         assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in row.values())
 
 

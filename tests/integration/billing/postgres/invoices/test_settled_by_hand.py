@@ -117,13 +117,61 @@ async def test_a_credit_note_is_of_its_invoice(world: InvoiceWorld, of: dict[str
         await world.sql(*credit_by_hand(10, **of))
 
 
-@pytest.mark.parametrize("number", ["'N'", "(SELECT number FROM credit_note)"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        "'N'",
+        "(SELECT number FROM credit_note)",
+        "(SELECT series || '000500' FROM invoice_number WHERE series LIKE 'INV-%')",
+        "(SELECT series || '000002' FROM invoice_number WHERE series LIKE 'INV-%')",
+    ],
+)
 async def test_an_invoice_has_the_next_number(world: InvoiceWorld, number: str) -> None:
-    """Neither one of nobody's series nor one that a credit note has."""
+    """Neither one of nobody's series, nor one that a credit note has, nor one that its series has
+    not come to: the next is taken with it."""
     await an_invoice(world)
     await world.draft("2026-02")
     with pytest.raises(DBAPIError, match="an invoice has the next number"):
         await world.sql(ISSUE.format(number) + " WHERE status = 'draft'")
+
+
+async def test_a_prefix_numbers_one_kind_of_document(world: InvoiceWorld) -> None:
+    """By the next number of its series and by the first of another year; what it numbers is never
+    said anew."""
+    await an_invoice(world)
+    await world.draft("2026-02")
+    kind = "a prefix numbers invoices or credit notes"
+    for (series,) in await world.query("SELECT series FROM invoice_number ORDER BY 1"):
+        prefix = series.split("-")[0]
+        for taken, number in (
+            (
+                f"UPDATE invoice_number SET last = 2 WHERE series = '{series}'",  # noqa: S608 - of this test
+                f"'{series}000002'",
+            ),
+            (f"INSERT INTO invoice_number VALUES ('{prefix}-2999-', 1)", f"'{prefix}-2999-000001'"),
+        ):
+            written = (
+                ISSUE.format(number) + " WHERE status = 'draft'"
+                if prefix == "CN"
+                else credit_by_hand(10, number=number)[1]
+            )
+            with pytest.raises(DBAPIError, match=kind):
+                await world.sql(taken, written)
+    for change in ("UPDATE number_prefix SET invoices = true", "DELETE FROM number_prefix"):
+        with pytest.raises(DBAPIError, match="never changed"):
+            await world.sql(change)
+
+
+async def test_two_who_use_a_prefix_at_once(world: InvoiceWorld) -> None:
+    """Whoever began before the other's commit fails."""
+    async with world.engine.connect() as late:
+        await late.execution_options(isolation_level="REPEATABLE READ")
+        await run(late, "SELECT FROM number_prefix")
+        await world.sql("SELECT number_prefix_is_of('X', true)")
+        with pytest.raises(DBAPIError) as refused:
+            await run(late, "SELECT number_prefix_is_of('X', false)")
+    assert refused.value.orig.sqlstate == "40001"  # type: ignore[union-attr]
+    assert await world.query("SELECT number_prefix_is_of('X', false)") == [(False,)]
 
 
 @pytest.mark.parametrize("minor", [0, -1])

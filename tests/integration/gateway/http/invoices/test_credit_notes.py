@@ -159,6 +159,37 @@ async def test_the_seller_is_said_whole_and_on_record(finance: FinanceApi) -> No
     assert document["seller"] == SELLER
 
 
+async def test_a_prefix_numbers_one_kind_of_document(finance: FinanceApi, issued: Any) -> None:
+    """Whatever the seller was before: what numbers invoices never numbers credit notes, nor the
+    other way, also where its invoices have none yet."""
+    swapped = {**SELLER, "invoice_prefix": "CN", "credit_note_prefix": "INV"}
+    for changes, param, detail in (
+        ({}, "invoice_prefix", "CN numbers credit notes"),
+        ({"invoice_prefix": "WO"}, "credit_note_prefix", "INV numbers invoices"),
+    ):
+        problem = await finance.refused("PUT", "/seller", {**swapped, **changes}, status=422)
+        assert problem["param"] == param
+        assert detail in problem["detail"]
+    await finance.ok("PUT", "/seller", SELLER)
+    note = await finance.ok("POST", "/credit-notes", body_of(issued))
+    assert note["number"].startswith("CN-")
+    problem = await finance.refused("PUT", "/seller", swapped, status=422)
+    assert problem["param"] == "invoice_prefix"
+    assert await finance.ok("GET", "/seller") == SELLER
+    unused = {**SELLER, "invoice_prefix": "WOC", "credit_note_prefix": "WO"}
+    assert await finance.ok("PUT", "/seller", unused) == unused
+
+
+async def test_a_seller_of_before_is_told_of_its_prefix(finance: FinanceApi, issued: Any) -> None:
+    """Where an earlier release wrote it down, issuing says so and takes no number."""
+    draft = await finance.draft("2026-02")
+    details = """jsonb_set(details, '{invoice_prefix}', '"CN"')"""
+    await finance.world.sql(f"UPDATE seller SET details = {details}")  # noqa: S608 - from above
+    problem = await finance.refused("POST", f"/invoices/{draft['id']}/issue", status=409)
+    assert "invoice_prefix: CN numbers credit notes" in problem["detail"]
+    assert await finance.world.query("SELECT count(*) FROM invoice_number") == [(1,)]
+
+
 async def test_nobody_sells_yet(without_seller: FinanceApi) -> None:
     """404; a draft can be looked at, and is not issued."""
     finance = without_seller

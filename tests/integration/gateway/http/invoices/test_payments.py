@@ -95,6 +95,10 @@ async def test_a_payment_that_cannot_be_noted(finance: FinanceApi) -> None:
         ({"amount": 1.5}, "amount"),
         ({"received_on": "soon"}, "received_on"),
         ({"received_on": "2026-02-30"}, "received_on"),
+        ({"received_on": "2025-12-31"}, "received_on"),
+        ({"received_on": "0001-01-01"}, "received_on"),
+        ({"received_on": "2126-11-20"}, "received_on"),
+        ({"received_on": "9999-12-31"}, "received_on"),
         ({"reference": " "}, "reference"),
         ({"reference": None}, "reference"),
     ]

@@ -13,8 +13,19 @@ async def used(finance: FinanceApi, at: str = JANUARY, **changes: Any) -> None:
     await finance.world.roll_up()
 
 
-def missing(month: str, currency: str, requests: int = 1) -> dict[str, object]:
-    return {"month": month, "currency": currency, "requests": requests}
+BY = {
+    None: "an invoice of that month in {}: draft it",
+    "draft": "the draft of that month in {}: draft it again",
+    "issued": "an invoice of a later month in {}, as late records: draft one",
+}
+
+
+def missing(
+    month: str, currency: str, requests: int = 1, *, month_is: str | None = None
+) -> dict[str, object]:
+    """What is named, where that month's invoice in its currency is a draft, issued, or not there."""
+    billed_by = BY[month_is].format(currency)
+    return {"month": month, "currency": currency, "requests": requests, "billed_by": billed_by}
 
 
 async def test_use_before_a_change_of_currency_is_in_the_way(finance: FinanceApi) -> None:
@@ -32,7 +43,8 @@ async def test_use_before_a_change_of_currency_is_in_the_way(finance: FinanceApi
     old = await finance.draft(currency="USD")
     assert (old["row_count"], old["unbilled"], old["blockers"]) == (1, [], [])
     issued = await finance.ok("POST", path)
-    assert (issued["override"], issued["unbilled"]) == (None, [missing("2026-01", "USD")])
+    assert issued["override"] is None
+    assert issued["unbilled"] == [missing("2026-01", "USD", month_is="draft")]
     await finance.ok("POST", f"/invoices/{old['id']}/issue")
     assert (await finance.ok("GET", f"/invoices/{issued['number']}"))["unbilled"] == []
 
@@ -70,7 +82,61 @@ async def test_a_late_record_waits_for_an_invoice_of_its_currency(
     february = await finance.draft("2026-02")
     assert february["blockers"] == []
     billed = february["row_count"], february["unbilled"]
-    assert billed == ((1, []) if currency == "USD" else (0, [missing("2026-01", "USD")]))
+    named = [missing("2026-01", "USD", month_is="issued")]
+    assert billed == ((1, []) if currency == "USD" else (0, named))
+
+
+async def test_what_is_named_as_late_is_billed_by_a_later_month(finance: FinanceApi) -> None:
+    """In its own currency: that of its month is issued, and drafted again changes nothing."""
+    await used(finance)
+    january = await finance.issued()
+    await finance.admin.json("PATCH", "/tenants/acme", {"currency": "EUR"})
+    await used(finance, "2026-01-11T00:00:00Z")
+    february = await finance.issued("2026-02")
+    assert february["unbilled"] == [missing("2026-01", "USD", month_is="issued")]
+    again = await finance.draft("2026-01", currency="USD")
+    assert (again["number"], again["row_count"]) == (january["number"], 1)
+    late = await finance.draft("2026-02", currency="USD")
+    assert (late["row_count"], late["blockers"]) == (1, [])
+    await finance.ok("POST", f"/invoices/{late['id']}/issue")
+    assert (await finance.ok("GET", f"/invoices/{february['id']}"))["unbilled"] == []
+
+
+async def test_a_draft_of_the_other_currency_answers_for_what_it_has(finance: FinanceApi) -> None:
+    """One that was made before there was use in it does not; made again it does, until there is
+    more."""
+    empty = await finance.draft(currency="EUR")
+    assert empty["row_count"] == 0
+    await finance.world.price(currency="EUR")
+    await used(finance)
+    await used(finance, "2026-01-11T00:00:00Z", currency="EUR")
+    drafted = await finance.draft()
+    path = f"/invoices/{drafted['id']}/issue"
+    for count in (1, 2):
+        problem = await finance.refused("POST", path, status=409)
+        (found,) = problem["blockers"]
+        assert (found["obstacle"], found["subject"], found["count"]) == ("unbilled", "EUR", count)
+        assert "draft that month in EUR again" in found["what"]
+        assert (await finance.draft(currency="EUR"))["row_count"] == count
+        assert (await finance.draft())["blockers"] == []
+        if count == 1:
+            await used(finance, "2026-01-12T00:00:00Z", currency="EUR")
+    await finance.ok("POST", path)
+
+
+async def test_late_records_on_the_draft_are_not_the_months_use(finance: FinanceApi) -> None:
+    """As many of another month as there is use that the draft has not."""
+    await finance.world.price(currency="EUR")
+    await finance.admin.json("PATCH", "/tenants/acme", {"currency": "EUR"})
+    await used(finance, "2025-12-10T00:00:00Z", currency="EUR")
+    await finance.issued("2025-12")
+    await used(finance, "2025-12-11T00:00:00Z", currency="EUR")
+    assert (await finance.draft(currency="EUR"))["row_count"] == 1
+    await used(finance, currency="EUR")
+    (found,) = (await finance.draft(currency="USD"))["blockers"]
+    assert (found["obstacle"], found["subject"]) == ("unbilled", "EUR")
+    assert (await finance.draft(currency="EUR"))["row_count"] == 2
+    assert (await finance.draft(currency="USD"))["blockers"] == []
 
 
 @pytest.mark.parametrize("changes", [{"billable": False}, {"final": False}, {"tenant_id": "other"}])

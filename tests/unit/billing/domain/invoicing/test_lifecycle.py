@@ -1,3 +1,5 @@
+from datetime import UTC, date, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,6 +8,8 @@ from billing.domain.invoicing.lifecycle import (
     RefusedChange,
     Standing,
     Status,
+    WrongDay,
+    check_received,
     credited,
     issued,
     paid,
@@ -155,3 +159,25 @@ def test_no_order_of_changes_breaks_an_invoice(total: int, changes: list[tuple[s
             assert (now.status is Status.PAID) is covered
         else:
             assert now.paid_minor == now.credited_minor == 0
+
+
+@pytest.mark.parametrize(
+    ("day", "why"),
+    [
+        (date(2026, 1, 31), "before its month, 2026-02"),
+        (date(2026, 2, 1), None),
+        (date(2026, 3, 11), None),
+        (date(2026, 3, 12), "a day to come"),
+        (date.max, "a day to come"),
+        (date.min, "before its month"),
+    ],
+)
+def test_a_payment_comes_on_a_day_that_was(day: date, why: str | None) -> None:
+    """Of the invoice's month or later, and begun somewhere: at 11:00 it is already tomorrow on
+    Kiritimati."""
+    now = datetime(2026, 3, 10, 11, tzinfo=UTC)
+    if why is None:
+        check_received(day, "2026-02", now)
+        return
+    with pytest.raises(WrongDay, match=why):
+        check_received(day, "2026-02", now)
