@@ -135,6 +135,15 @@ class PriceBook:
         plans = self._plans.get(tenant_id)
         return None if plans is None else plans.at(at_ms)
 
+    def listed_currencies(self, model: str, provider: str, at_ms: int) -> list[str]:
+        """Currencies in which everybody has a price of theirs at that instant, by name."""
+        return sorted(
+            currency
+            for (of_model, of_provider, currency) in self._lines
+            if (of_model, of_provider) == (model, provider)
+            and self.price_at(model, provider, currency, at_ms) is not None
+        )
+
     def has_currency(self, currency: str) -> bool:
         """Whether any price, also one that begins later, is in that currency."""
         return any(of == currency for _, _, of in self._lines)

@@ -62,6 +62,32 @@ class HostedVerbs(Store):
         return wanted
 
     @verb
+    async def enable_hosted_provider(
+        self, actor: str, name: str, enabled: bool = True
+    ) -> HostedProvider:
+        """Let requests go there again, or with False none any more; what runs there goes on. All
+        else of it stays."""
+        async with self._changing(actor) as change:
+            before = await existing_hosted_provider(change.db, name)
+            if before.enabled == enabled:
+                return before
+            row = await change.db.execute(
+                update(hosted_table)
+                .where(hosted_table.c.name == name)
+                .values(enabled=enabled)
+                .returning(*HOSTED_COLUMNS)
+            )
+            after = hosted_provider_from(row.one())
+            await change.audit(
+                "hosted.enable" if enabled else "hosted.disable",
+                "hosted",
+                name,
+                before=hosted_image(before),
+                after=hosted_image(after),
+            )
+        return after
+
+    @verb
     async def remove_hosted_provider(self, actor: str, name: str) -> None:
         """Forget a provider and its key; gateways send it nothing from within a second on."""
         async with self._changing(actor) as change:

@@ -1,16 +1,19 @@
-"""Workers: how they stand, taken out of dispatch and put back, registered and forgotten."""
+"""Workers: how they stand, taken out of dispatch and put back, registered and forgotten; and the
+models and hosted providers beside them."""
 
-from operator import attrgetter, itemgetter
 from typing import Any
 
+import msgspec
 from litestar import get, post
 from litestar.params import FromPath
 
 from gateway.console.access import page
+from gateway.console.fleet_rows import hosted_rows, model_rows
 from gateway.console.forms import REFUSALS, Form
 from gateway.console.visit import Answer, Here, Visit, known
+from gateway.console.worker_rows import is_last, worker_rows
 from gateway.domain.permissions import Permission
-from gateway.domain.tenant import EngineKind, RequestClass, Worker
+from gateway.domain.tenant import EngineKind, Model, RequestClass, Worker
 
 _PATH = "/console/workers"
 _ENGINES = ("sglang", "local", "simulated", "openai")
@@ -87,6 +90,52 @@ async def register_worker(visit: Here) -> Answer:
     )
 
 
+@get("/workers/models/new", opt=page(Permission.FLEET_WRITE))
+async def show_new_model(visit: Here) -> Answer:
+    """The form to register a model."""
+    asked = visit.parts.directory.model(visit.query().text("model"))
+    values = {"default_output_tokens": 256} if asked is None else msgspec.structs.asdict(asked)
+    return visit.show("workers/model.html", form=Form.filled(values))
+
+
+@post("/workers/models", opt=page(Permission.FLEET_WRITE))
+async def register_model(visit: Here) -> Answer:
+    """Register it, or change the one of that id."""
+    form = await visit.form()
+    form.need("id", "context_tokens", "max_output_tokens")
+    context, most = form.whole("context_tokens"), form.whole("max_output_tokens")
+    default = form.whole("default_output_tokens")
+    if not form.ok or context is None or most is None:
+        return visit.show("workers/model.html", status=422, form=form)
+    model = Model(
+        id=form.text("id"),
+        context_tokens=context,
+        max_output_tokens=most,
+        **({} if default is None else {"default_output_tokens": default}),
+    )
+    try:
+        await visit.parts.administration.register_model(visit.actor, model)
+    except REFUSALS as error:
+        return visit.show("workers/model.html", status=422, form=form.refused(error))
+    return visit.go(_PATH, said=f"The model {model.id} is registered.")
+
+
+@post("/workers/hosted/{name:str}/enable", opt=page(Permission.FLEET_WRITE))
+async def enable_hosted(visit: Here, name: FromPath[str]) -> Answer:
+    """Let requests go to a hosted provider again."""
+    await visit.parts.administration.enable_hosted_provider(visit.actor, name, True)
+    return visit.go(
+        _PATH, said=f"{name} is enabled: requests may go there again."
+    )
+
+
+@post("/workers/hosted/{name:str}/disable", opt=page(Permission.FLEET_WRITE))
+async def disable_hosted(visit: Here, name: FromPath[str]) -> Answer:
+    """Send it nothing new."""
+    await visit.parts.administration.enable_hosted_provider(visit.actor, name, False)
+    return visit.go(_PATH, said=f"{name} is disabled: nothing new goes there, what runs goes on.")
+
+
 async def _form_page(visit: Visit, form: Form, *, status: int = 200) -> Answer:
     models = [model.id for model in visit.parts.directory.models()]
     return visit.show(
@@ -101,38 +150,19 @@ async def _form_page(visit: Visit, form: Form, *, status: int = 200) -> Answer:
 
 
 async def _now(visit: Visit) -> dict[str, Any]:
-    """Rows as the live view has them; while Redis is away as they are registered, figures not
-    known."""
-    live = await known(visit.parts.live.look())
-    if live is not None:
-        workers: Any = live["workers"]
-        return {"rows": sorted(workers, key=itemgetter("id")), "is_known": True}
-    registered = sorted(visit.parts.directory.workers(), key=attrgetter("id"))
-    rows = [
-        dict.fromkeys(_FIGURES)
-        | {
-            "id": worker.id,
-            "model": worker.model,
-            "engine": worker.engine,
-            "draining": worker.draining,
-            "class": worker.request_class,
-        }
-        for worker in registered
-    ]
-    return {"rows": rows, "is_known": False}
+    """As the live view has it; while Redis is away what this gateway knows by itself."""
+    parts = visit.parts
+    seen = await known(parts.live.look())
+    live = parts.live.alone() if seen is None else seen
+    now_ms, book = parts.clock.now_ms(), parts.directory.price_book()
+    rows = worker_rows(live["workers"])
+    return {
+        "rows": [{**row, "is_last": is_last(row, rows)} for row in rows],
+        "is_known": seen is not None,
+        "models": model_rows(parts.directory.models(), rows, book, now_ms),
+        "hosted": hosted_rows(parts.directory.hosted_providers(), live["hosted"], book, now_ms),
+    }
 
-
-_FIGURES = (
-    "healthy",
-    "running",
-    "waiting",
-    "in_flight",
-    "kv_used_tokens",
-    "kv_total_tokens",
-    "load_age_ms",
-    "version",
-    "places",
-)
 
 PAGES = (
     list_workers,
@@ -142,4 +172,8 @@ PAGES = (
     drain_worker,
     resume_worker,
     remove_worker,
+    show_new_model,
+    register_model,
+    enable_hosted,
+    disable_hosted,
 )

@@ -17,10 +17,10 @@ from gateway.domain.tenant import RequestClass, Tenant, waiting_of
 from gateway.errors import StoreUnavailable
 from gateway.serving.condition import Watch
 from gateway.serving.hosted import HostedFallback
-from gateway.serving.hosted_use import HostedUse
+from gateway.serving.hosted_use import HostedUse, Use
 from gateway.serving.latencies import Latencies
 from gateway.serving.limits_view import use_view
-from gateway.serving.live_parts import hosted_view, latency_views, worker_view
+from gateway.serving.live_parts import Measured, hosted_view, latency_views, worker_view
 from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, LedgerUnavailable
 from gateway.serving.queue_looks import PoolLooks
@@ -75,6 +75,19 @@ class LiveView:
         await self.look()
         return self._tokens
 
+    def alone(self) -> Live:
+        """What this gateway knows by itself, for while `look` raises: workers and providers without
+        what the store tells of them, no tenants and no queues."""
+        models = [model.id for model in self.directory.models()]
+        uses: Uses = dict.fromkeys(pools_of(models, self.directory.workers()))
+        return {
+            "tenants": [],
+            "pools": [pool_view(pool, use) for pool, use in uses.items()],
+            "latency": None,
+            **self._near(uses, None, None),
+            "degraded": list(dict.fromkeys(["redis", *self._words()])),
+        }
+
     async def _look(self) -> Live:
         try:
             seen = await self._whole()
@@ -100,25 +113,33 @@ class LiveView:
         self._tokens = None if unseen else sum(view[0] for view in views if view is not None)
         measured = await _if_told(self.latencies.figures())
         used = await _if_told(self.hosted_use.all())
-        condition = self.watch.condition()
         return {
             "tenants": [view[1] for view in views if view is not None],
             "pools": [pool_view(pool, use) for pool, use in uses.items()],
             "latency": latency_views(models, measured, self.targets),
-            "workers": [worker_view(view, uses, measured) for view in self.fleet.views()],
-            "hosted": [
-                hosted_view(each, self.fallback.circuit(each.id), used, measured)
-                for each in in_order(self.directory.hosted_providers())
-            ],
+            **self._near(uses, used, measured),
             "degraded": [
-                *condition.unready,
-                *condition.degraded,
+                *self._words(),
                 *((LATENCIES,) if measured is None else ()),
                 *((HOSTED_USE,) if used is None else ()),
                 *(f"redis:{tenant_id}" for tenant_id in unseen),
                 *(f"queue:{pool}" for pool, use in uses.items() if use is None),
             ],
         }
+
+    def _near(self, uses: Uses, used: Mapping[str, Use] | None, measured: Measured) -> Live:
+        """Workers and providers, which this gateway itself looks at."""
+        return {
+            "workers": [worker_view(view, uses, measured) for view in self.fleet.views()],
+            "hosted": [
+                hosted_view(each, self.fallback.circuit(each.id), used, measured)
+                for each in in_order(self.directory.hosted_providers())
+            ],
+        }
+
+    def _words(self) -> list[str]:
+        condition = self.watch.condition()
+        return [*condition.unready, *condition.degraded]
 
     async def _tenants(self, tenants: list[Tenant], uses: Uses) -> list[tuple[int, Json] | None]:
         views: list[tuple[int, Json] | None] = []
