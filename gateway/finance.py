@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from litestar import Router
 
 from billing.domain.invoicing.issuing import Blocker
+from gateway.adapters.asked_reconciliations import AskedReconciliations
 from gateway.adapters.invoice_readiness import find_expected
+from gateway.adapters.reconciler import Reconciler
 from gateway.adapters.reconciler_live import LiveStores
 from gateway.adapters.request_story import RequestStories
 from gateway.adapters.unit_costs import UnitCosts
@@ -36,12 +38,13 @@ class FinanceParts:
     usage: UsageReports
     unit_costs: UnitCosts
     invoice_desk: InvoiceDesk
+    reconciliations: AskedReconciliations
 
 
 def finance_parts(gateway: "Gateway", usage: UsageReports) -> FinanceParts:
     """Of one gateway, to be made once: each part bounds the connections that it takes."""
     unit_costs = UnitCosts(gateway.usage_postgres, gateway.completeness)
-    return FinanceParts(usage, unit_costs, _invoice_desk(gateway))
+    return FinanceParts(usage, unit_costs, _invoice_desk(gateway), _reconciliations(gateway))
 
 
 def finance_router(
@@ -57,6 +60,14 @@ def finance_router(
             budget_alerts_handler(gateway.reconciling_postgres),
             invoice_router(parts.invoice_desk),
         ],
+    )
+
+
+def _reconciliations(gateway: "Gateway") -> AskedReconciliations:
+    engine = gateway.reconciling_postgres
+    live = LiveStores(gateway.redis, gateway.births)
+    return AskedReconciliations(
+        Reconciler(engine, live, gone_after_ms=gateway.settings.gateway_gone_ms)
     )
 
 

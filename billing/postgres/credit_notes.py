@@ -142,6 +142,11 @@ async def load_credit_document_bytes(connection: AsyncConnection, note_id: UUID)
     return content
 
 
+async def notes_of(connection: AsyncConnection, invoice_id: UUID) -> list[CreditNote]:
+    """What each credit note of an invoice gives back of it."""
+    return [note for _, note in (await _notes_of(connection, invoice_id)).values()]
+
+
 async def _notes_of(
     connection: AsyncConnection, invoice_id: UUID
 ) -> dict[str | None, tuple[StoredCreditNote, CreditNote]]:

@@ -135,10 +135,16 @@ async def latest_findings(db: AsyncConnection) -> dict[str, int]:
 
 
 async def list_runs(
-    db: AsyncConnection, *, limit: int, before_id: int | None = None
+    db: AsyncConnection,
+    *,
+    limit: int,
+    before_id: int | None = None,
+    only_with_findings: bool = False,
 ) -> list[KeptRun]:
     """The latest first, those before `before_id`, each with its findings."""
     chosen = select(reconcile_run).order_by(_runs.id.desc()).limit(limit)
+    if only_with_findings:
+        chosen = chosen.where(_runs.findings > 0)
     if before_id is not None:
         chosen = chosen.where(_runs.id < before_id)
     rows = (await db.execute(chosen)).all()

@@ -21,6 +21,7 @@ from gateway.administration.limit_preview import PreviewVerbs
 from gateway.administration.limits import LimitVerbs
 from gateway.administration.pages import Page
 from gateway.administration.price_import import ImportVerbs
+from gateway.administration.price_lines import PriceLineVerbs
 from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
 from gateway.administration.sessions import SessionVerbs
@@ -41,6 +42,7 @@ class Administration(
     FleetVerbs,
     HostedVerbs,
     ImportVerbs,
+    PriceLineVerbs,
     RatingVerbs,
     UserVerbs,
     TokenVerbs,

@@ -14,7 +14,7 @@ from billing.domain.invoicing.periods import month
 from billing.domain.invoicing.rounding import show_minor
 from billing.postgres.credit_notes import list_credit_notes
 from billing.postgres.invoice_draft import draft_invoice
-from billing.postgres.invoice_issue import issue_invoice
+from billing.postgres.invoice_issue import find_in_the_way, issue_invoice
 from billing.postgres.invoice_scope import Scope
 from billing.postgres.invoice_settle import (
     Paid,
@@ -30,7 +30,9 @@ from billing.postgres.invoices import (
     list_payments,
     load_document,
     load_invoice,
+    store_time,
 )
+from billing.postgres.sellers import load_seller
 from billing.postgres.unbilled import load_unbilled
 from gateway.administration.billed import billed_as
 from gateway.administration.checks import check_currency, check_tenant_id
@@ -43,7 +45,13 @@ from gateway.administration.invoice_checks import (
     check_reference,
     id_of_cursor,
 )
-from gateway.administration.invoice_views import invoice_view, payment_view, standing_view
+from gateway.administration.invoice_figures import InvoiceFigures
+from gateway.administration.invoice_views import (
+    blocker_view,
+    invoice_view,
+    payment_view,
+    standing_view,
+)
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, page_of
 from gateway.administration.store import Change
 from gateway.administration.tenants import existing_tenant, named_tenant
@@ -55,7 +63,7 @@ Expected = Callable[[Tenant, datetime], Awaitable[Iterable[Blocker]]]
 """What of a tenant may still come that was admitted before an instant."""
 
 
-class InvoiceDesk(CreditNoteVerbs):
+class InvoiceDesk(CreditNoteVerbs, InvoiceFigures):
     """The verbs. All raise StoreUnavailable where Postgres cannot be reached, NotFound, Conflict
     where the state forbids it, and Unprocessable naming the field that cannot be accepted."""
 
@@ -87,13 +95,8 @@ class InvoiceDesk(CreditNoteVerbs):
         override = None
         if override_reason is not None:
             override = Override(reason=check_reason(override_reason, field="override.reason"))
-        async with self._reading() as db:
-            before = await load_invoice(db, invoice_id)
-            tenant = await existing_tenant(db, before.tenant_id)
-        expected: Iterable[Blocker] = ()
+        before, tenant, expected = await self._before_issue(invoice_id)
         asked_until = month(before.month, tenant.time_zone).end
-        if before.status is Status.DRAFT:
-            expected = await self._expected(tenant, asked_until)
         async with self._changing(actor) as change:
             tenant = await existing_tenant(change.db, before.tenant_id)
             if month(before.month, tenant.time_zone).end > asked_until:
@@ -109,6 +112,31 @@ class InvoiceDesk(CreditNoteVerbs):
             if issued.is_new:
                 await _note(change, "invoice.issue", before, issued.invoice)
             return await _shown(change.db, issued.invoice)
+
+    async def in_the_way(self, invoice_id: UUID) -> list[View]:
+        """What keeps a draft from being issued now, as far as is known without its records, which
+        issuing it looks at. Of any other it is nothing."""
+        before, tenant, expected = await self._before_issue(invoice_id)
+        if before.status is not Status.DRAFT:
+            return []
+        async with self._reading() as db:
+            scope = Scope(before.tenant_id, before.currency, month(before.month, tenant.time_zone))
+            found = await find_in_the_way(
+                db, scope, await load_seller(db), await store_time(db), expected
+            )
+        return [blocker_view(each) for each in found]
+
+    async def _before_issue(
+        self, invoice_id: UUID
+    ) -> tuple[StoredInvoice, Tenant, Iterable[Blocker]]:
+        """The invoice as it is, whose it is, and of a draft what may still come."""
+        async with self._reading() as db:
+            before = await load_invoice(db, invoice_id)
+            tenant = await existing_tenant(db, before.tenant_id)
+        if before.status is not Status.DRAFT:
+            return before, tenant, ()
+        end = month(before.month, tenant.time_zone).end
+        return before, tenant, await self._expected(tenant, end)
 
     async def void(self, actor: str, invoice_id: UUID, *, reason: str) -> View:
         """Make an issued invoice void, on which nothing was paid or credited."""

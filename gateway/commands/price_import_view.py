@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from billing.domain.money import show_amount
 from billing.domain.price_effect import Effect
+from gateway.administration.price_effect_view import effect_view
 from gateway.administration.price_import import ImportedPrice
 from gateway.administration.views import View, price_view
 from gateway.commands.output import show_one, show_page
-from gateway.domain.instants import shown as shown_instant
 
 LINE_COLUMNS = (
     *("line", "is", "model", "provider", "for", "class", "currency"),
@@ -28,7 +27,7 @@ def show_import(
     lines = [
         {"line": each.line, "is": each.novelty.value, **price_view(each.price)} for each in imported
     ]
-    effects = None if effect is None else [_effect_view(each) for each in effect]
+    effects = None if effect is None else [effect_view(each) for each in effect]
     if as_json:
         written = effect is None
         show_one({"written": written, "lines": lines, "effect": effects}, as_json=True)
@@ -50,21 +49,3 @@ def whose(price: View) -> str | None:
     if price["plan"] is not None:
         return f"plan {price['plan']}"
     return None if price["tenant_id"] is None else str(price["tenant_id"])
-
-
-def _effect_view(effect: Effect) -> View:
-    def shown(pico: int) -> str:
-        return show_amount(pico, effect.currency)
-
-    return {
-        "at": shown_instant(effect.at_ms),
-        "tenant_id": effect.tenant_id,
-        "currency": effect.currency,
-        "requests": effect.requests,
-        "cost": shown(effect.cost_pico),
-        "at_prices_before": shown(effect.before_pico),
-        "at_prices_after": shown(effect.after_pico),
-        "difference": shown(effect.after_pico - effect.before_pico),
-        "unpriced_before": effect.unpriced_before,
-        "unpriced_after": effect.unpriced_after,
-    }

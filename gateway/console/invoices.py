@@ -1,22 +1,116 @@
-"""Invoices and credit notes."""
+"""Invoices: the list with what they come to, and a new draft."""
 
-from litestar import get
+from typing import Any
 
+from litestar import get, post
+
+from billing.domain.invoicing.lifecycle import Status
+from billing.postgres.invoices import InvoiceFilter
+from gateway.administration.invoice_checks import check_status
+from gateway.console import budget_alerts, credit_notes, invoice, invoice_settling, seller
 from gateway.console.access import page
-from gateway.console.visit import Answer, Here
+from gateway.console.forms import Form
+from gateway.console.invoice_words import STATUS_KINDS
+from gateway.console.money_forms import CURRENCIES, ROWS, TOLD, next_address, told
+from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
+from gateway.errors import Unprocessable
+
+_PATH = "/console/money/invoices"
+_FILTERS = ("tenant_id", "period", "status", "currency")
+_STATUSES = [("", "any"), *((each.value, each.value) for each in Status)]
 
 
 @get("/money/invoices", opt=page(Permission.INVOICES_READ))
 async def list_invoices(visit: Here) -> Answer:
-    """All invoices, the latest first."""
-    return visit.show("invoices/list.html")
+    """Those that the filters take, the latest drafted first, and what they come to."""
+    query = visit.query()
+    given = {name: query.optional(name) for name in _FILTERS}
+    rows: list[dict[str, Any]] = []
+    sums: list[dict[str, Any]] | None = None
+    cursor = None
+    status = 200
+    desk = visit.parts.invoice_desk
+    try:
+        wanted = InvoiceFilter(
+            tenant_id=given["tenant_id"],
+            month=given["period"],
+            currency=given["currency"],
+            status=check_status(given["status"]),
+        )
+        found = await desk.page(ROWS, query.optional("cursor"), wanted=wanted)
+        rows, cursor = found.items, found.next_cursor
+        sums = await desk.sums(wanted)
+    except Unprocessable as error:
+        status = told(query, error)
+    return visit.show(
+        "invoices/list.html",
+        status=status,
+        form=query,
+        filtered=any(given.values()),
+        rows=rows,
+        sums=sums,
+        kinds=STATUS_KINDS,
+        today=invoice.today(visit),
+        statuses=_STATUSES,
+        currencies=[("", "any"), *CURRENCIES],
+        next_page=next_address(_PATH, given, cursor),
+        first_page=_PATH if query.optional("cursor") else None,
+    )
 
 
-@get("/money/credit-notes", opt=page(Permission.INVOICES_READ))
-async def list_credit_notes(visit: Here) -> Answer:
-    """All credit notes, the latest first."""
-    return visit.show("invoices/credit_notes.html")
+@get("/money/invoices/new", opt=page(Permission.INVOICES_WRITE))
+async def show_new_draft(visit: Here) -> Answer:
+    """Whose invoice of which month."""
+    query = visit.query()
+    given = {name: query.text(name) for name in ("tenant_id", "period", "currency")}
+    last = visit.parts.clock.now_ms()
+    return _form_page(
+        visit, Form.filled({**given, "period": given["period"] or _month_before(last)})
+    )
 
 
-PAGES = (list_invoices, list_credit_notes)
+@post("/money/invoices", opt=page(Permission.INVOICES_WRITE))
+async def draft_invoice(visit: Here) -> Answer:
+    """Draft it, or draft it anew; one that is issued stays as it is."""
+    form = await visit.form()
+    form.need("tenant_id", "period")
+    if not form.ok:
+        return _form_page(visit, form, status=422)
+    try:
+        drafted = await visit.parts.invoice_desk.draft(
+            visit.actor,
+            form.text("tenant_id"),
+            form.text("period"),
+            currency=form.optional("currency"),
+        )
+    except TOLD as error:
+        return _form_page(visit, form, status=told(form, error))
+    return visit.go(f"{_PATH}/{drafted['id']}", said=invoice.drafted_words(drafted))
+
+
+def _form_page(visit: Visit, form: Form, *, status: int = 200) -> Answer:
+    return visit.show(
+        "invoices/new.html",
+        status=status,
+        form=form,
+        currencies=[("", "the tenant's own"), *CURRENCIES],
+    )
+
+
+def _month_before(now_ms: int) -> str:
+    """The month before the one that it is now in UTC, as `2026-11`."""
+    year, month = divmod(invoice.months_of(now_ms) - 1, 12)
+    return f"{year:04}-{month + 1:02}"
+
+
+PAGES = (
+    list_invoices,
+    show_new_draft,
+    draft_invoice,
+    *invoice.PAGES,
+    *invoice_settling.PAGES,
+    *credit_notes.PAGES,
+    *seller.PAGES,
+    *budget_alerts.PAGES,
+)

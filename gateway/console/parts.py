@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.adapters.asked_reconciliations import AskedReconciliations
 from gateway.adapters.request_story import RequestStories
 from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.serving.live_view import LiveView
-from gateway.serving.ports import Clock, Directory, Fleet, Ledger
+from gateway.serving.ports import Clock, Directory, Fleet, Ledger, MonthRebuild
 from gateway.settings import Settings
 
 
@@ -25,11 +26,15 @@ class ConsoleParts:
     ledger: Ledger
     live: LiveView
     """`await live.look()` is as `GET /admin/v1/live` answers. Raises StoreUnavailable."""
+    months: MonthRebuild
+    """What brings a month's spend back where Redis does not know it."""
     stories: RequestStories
     """What is known of single requests."""
     usage: UsageReports
     unit_costs: UnitCosts
     invoice_desk: InvoiceDesk
+    reconciliations: AskedReconciliations
+    """The checks of the reconciliation over a period that somebody asks for."""
     finance_postgres: AsyncEngine
     """For reading findings of the reconciliation and budget alerts, as `/billing/v1` does."""
     clock: Clock

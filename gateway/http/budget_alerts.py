@@ -51,12 +51,20 @@ def budget_alerts_handler(engine: AsyncEngine) -> ControllerRouterHandler:
     ) -> View:
         """Alerts about monthly budgets at 80 and 100 percent, of all tenants or one, the latest
         first."""
-        if tenant_id is not None:
-            check_tenant_id(tenant_id, field="tenant_id")
-        try:
-            async with engine.connect() as db:
-                return await read_alerts(db, tenant_id=tenant_id, limit=limit, cursor=cursor)
-        except (PostgresError, SQLAlchemyError, OSError) as error:
-            raise StoreUnavailable("Postgres cannot be reached") from error
+        return await alerts_page(engine, limit, cursor, tenant_id=tenant_id)
 
     return list_budget_alerts
+
+
+async def alerts_page(
+    engine: AsyncEngine, limit: int, cursor: str | None, *, tenant_id: str | None
+) -> View:
+    """A page of alerts, as the API and the console show it. Raises Unprocessable,
+    StoreUnavailable."""
+    if tenant_id is not None:
+        check_tenant_id(tenant_id, field="tenant_id")
+    try:
+        async with engine.connect() as db:
+            return await read_alerts(db, tenant_id=tenant_id, limit=limit, cursor=cursor)
+    except (PostgresError, SQLAlchemyError, OSError) as error:
+        raise StoreUnavailable("Postgres cannot be reached") from error

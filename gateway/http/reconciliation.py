@@ -70,20 +70,30 @@ def reconciliation_handler(engine: AsyncEngine) -> ControllerRouterHandler:
     ) -> View:
         """Runs of reconciliation, the latest first: each minute over the last quarter of an hour,
         each night over the day."""
-        page = check_page_limit(limit)
-        before_id = None if cursor is None else entry_id(cursor)
-        try:
-            async with engine.connect() as db:
-                runs = await list_runs(db, limit=page + 1, before_id=before_id)
-        except (PostgresError, SQLAlchemyError, OSError) as error:
-            raise StoreUnavailable("Postgres cannot be reached") from error
-        more = len(runs) > page
-        return {
-            "items": [_view(run) for run in runs[:page]],
-            "next_cursor": cursor_after(str(runs[page - 1].id)) if more else None,
-        }
+        return await read_runs(engine, limit, cursor)
 
     return list_reconciliations
+
+
+async def read_runs(
+    engine: AsyncEngine, limit: int, cursor: str | None, *, only_with_findings: bool = False
+) -> View:
+    """A page of what gateways have reconciled by themselves, as the API and the console show it.
+    Raises Unprocessable, StoreUnavailable."""
+    page = check_page_limit(limit)
+    before_id = None if cursor is None else entry_id(cursor)
+    try:
+        async with engine.connect() as db:
+            runs = await list_runs(
+                db, limit=page + 1, before_id=before_id, only_with_findings=only_with_findings
+            )
+    except (PostgresError, SQLAlchemyError, OSError) as error:
+        raise StoreUnavailable("Postgres cannot be reached") from error
+    more = len(runs) > page
+    return {
+        "items": [_view(run) for run in runs[:page]],
+        "next_cursor": cursor_after(str(runs[page - 1].id)) if more else None,
+    }
 
 
 def _view(run: KeptRun) -> View:

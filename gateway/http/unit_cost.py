@@ -64,7 +64,7 @@ def unit_cost_handlers(costs: UnitCosts) -> list[HTTPRouteHandler]:
         day by the work of their requests, idle time apart. Work is computed by a step model and
         not measured. `since`, `until`, `price_per_gpu_hour` and one of `pool_hours`, `gpus` and
         `from_samples` are wanted; `hosted` and `coefficient` (`name=value`) may come often."""
-        return await _answer(costs, _asked(request.query_params.multi_items()))
+        return await answer_asked(costs, _asked(request.query_params.multi_items()))
 
     @post(
         "/unit-cost",
@@ -83,13 +83,14 @@ def unit_cost_handlers(costs: UnitCosts) -> list[HTTPRouteHandler]:
             hours=None if hours is None else [(each.date, each.gpu_hours) for each in hours],
             **values,
         )
-        return await _answer(costs, asked)
+        return await answer_asked(costs, asked)
 
     return [get_unit_cost, post_unit_cost]
 
 
-async def _answer(costs: UnitCosts, asked: Asked) -> View:
-    """Raises Unprocessable, StoreUnavailable."""
+async def answer_asked(costs: UnitCosts, asked: Asked) -> View:
+    """What both answer, and the console's page shows. Raises Unprocessable naming the field,
+    StoreUnavailable."""
     try:
         question = question_of(asked, now_ms=time.time_ns() // 1_000_000)
     except InvalidQuestion as error:

@@ -1,0 +1,41 @@
+"""Budgets that are four fifths spent, or whole."""
+
+from typing import Any
+
+from litestar import get
+
+from gateway.console.access import page
+from gateway.console.money_forms import ROWS, next_address, told
+from gateway.console.visit import Answer, Here
+from gateway.domain.permissions import Permission
+from gateway.errors import Unprocessable
+from gateway.http.budget_alerts import alerts_page
+
+_PATH = "/console/money/budget-alerts"
+
+
+@get("/money/budget-alerts", opt=page(Permission.MONEY_READ))
+async def list_budget_alerts(visit: Here) -> Answer:
+    """Of all tenants or one, the latest first."""
+    query = visit.query()
+    tenant_id = query.optional("tenant_id")
+    found: dict[str, Any] = {"items": [], "next_cursor": None}
+    status = 200
+    try:
+        found = await alerts_page(
+            visit.parts.finance_postgres, ROWS, query.optional("cursor"), tenant_id=tenant_id
+        )
+    except Unprocessable as error:
+        status = told(query, error)
+    return visit.show(
+        "invoices/alerts.html",
+        status=status,
+        form=query,
+        filtered=tenant_id is not None,
+        rows=found["items"],
+        next_page=next_address(_PATH, {"tenant_id": tenant_id}, found["next_cursor"]),
+        first_page=_PATH if query.optional("cursor") else None,
+    )
+
+
+PAGES = (list_budget_alerts,)
