@@ -68,6 +68,11 @@ class MemoryDirectory:
         self.prices_known_until_ms = 2**53
         self.age_ms = 0
         self.revocations_age_ms = 0
+        self.wakened = 0
+        """How often a request asked for a directory that is awake."""
+
+    async def waken(self) -> None:
+        self.wakened += 1
 
     def key_by_digest(self, digest: bytes) -> ApiKey | None:
         return next((key for key in self.keys if key.digest == digest), None)

@@ -8,6 +8,7 @@ stood still (it was stopped, or its machine slept) believes nothing until it has
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -33,6 +34,8 @@ from gateway.errors import StoreUnavailable
 
 POLL_TIMEOUT_S = 2.0
 LOAD_TIMEOUT_S = 60.0
+WAKE_S = 1.0
+"""How long a request waits for a store after a standstill."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +74,7 @@ class CachedDirectory:
         self._price_news = PriceNews()
         self._price_news_looked_at = -float("inf")
         self._standstill = Standstill()
+        self._next_look = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -110,6 +114,7 @@ class CachedDirectory:
                 else:
                     change = DirectoryChange()
         self._looked_at = began
+        self._has_looked()
         self._price_news.read(seen=self._seen, began_s=began)
         if not change.is_empty:
             self._announce(change)
@@ -160,12 +165,30 @@ class CachedDirectory:
         """Since revocations were last seen, in either store; without end where the process has
         stood still since."""
         seen_at = max(self._looked_at, self._revocations_looked_at)
-        return _ms_since(seen_at if seen_at >= self._standstill.woke_at else -float("inf"))
+        return _ms_since(seen_at if self._is_awake else -float("inf"))
+
+    async def waken(self) -> None:
+        """Return at once, or after a standstill once a store was looked at anew; where none answers
+        within 1 s, then, and `revocations_age_ms` says so."""
+        if self._is_awake:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WAKE_S):
+                while not self._is_awake:
+                    await self._next_look.wait()
 
     @property
     def applied(self) -> Applied:
         """Which changes lookups go by."""
         return Applied(self._seen, self._content.revoked_beyond(self._seen))
+
+    @property
+    def _is_awake(self) -> bool:
+        return max(self._looked_at, self._revocations_looked_at) >= self._standstill.woke_at
+
+    def _has_looked(self) -> None:
+        self._next_look.set()
+        self._next_look = asyncio.Event()
 
     async def _load(self, db: AsyncConnection, newest: int) -> DirectoryChange:
         """Read everything beside what is in memory, and put it in its place at once."""
@@ -237,6 +260,7 @@ class CachedDirectory:
         revocations = await read_revocations(redis, since_ms=since_ms)
         change = self._content.revoke(revocations, forget_before_ms=now_ms - KEPT_MS)
         self._revocations_looked_at = began
+        self._has_looked()
         self._revocations_seen_ms = max(
             [self._revocations_seen_ms, *(revocation.at_ms for revocation in revocations)]
         )

@@ -12,7 +12,7 @@ from gateway.administration.audit_rows import CHAINED_COLUMNS, chained_from
 from gateway.administration.store import Store, verb
 from gateway.administration.views import View
 from gateway.domain.audit_chain import NO_HASH, ChainedEntry, Head, first_misfit
-from gateway.errors import NotFound, Unprocessable
+from gateway.errors import Unprocessable
 
 BATCH = 250
 """Entries read at once: a few milliseconds, beside requests that are served."""
@@ -65,8 +65,8 @@ class ChainVerbs(Store):
     ) -> ChainReport:
         """Check every entry, from the one of `from_id` on (the one before it is believed), at most
         `entries_max`. `expect` is a head that was written down: where its entry is gone or another
-        now, that does not fit. Each batch has a deadline of its own. Raises NotFound where there
-        is no entry `from_id`."""
+        now, that does not fit. Each batch has a deadline of its own. Raises Unprocessable
+        where there is no entry `from_id`."""
         before = None if from_id is None else await self._head_before(from_id)
         previous = NO_HASH if before is None else before.hash
         after_id = 0 if from_id is None else from_id - 1
@@ -128,5 +128,5 @@ class ChainVerbs(Store):
         async with self._reading() as db:
             rows = (await db.execute(query)).all()
         if not rows or rows[0].id != entry_id:
-            raise NotFound(f"there is no entry {entry_id}")
+            raise Unprocessable(f"from_id: there is no entry {entry_id}", param="from_id")
         return Head(rows[1].id, bytes(rows[1].hash).hex()) if len(rows) > 1 else None

@@ -43,17 +43,19 @@ class ExportVerbs(Store):
         narrowed = conditions_of(filters)
         last_id = await self._last_id()
         place, after_id = place_of(filters), 0
-        if wanted is ExportFormat.CSV:
-            yield csv_head()
+        head = csv_head() if wanted is ExportFormat.CSV else b""
         while True:
             further = [audit_log.c.id <= last_id, *narrowed]
             if after_id:
                 further.append(after_place(place, after_id))
             entries = await self._exported(further, place)
+            # What is refused is refused before the first piece, the head of a CSV included.
             if not entries:
+                yield head
                 return
             after_id = entries[-1].id
-            yield write(entries if money else map(_without_money, entries))
+            yield head + write(entries if money else map(_without_money, entries))
+            head = b""
 
     @verb
     async def _last_id(self) -> int:

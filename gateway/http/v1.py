@@ -150,12 +150,14 @@ def v1_handlers(
         )
 
     async def usage_reader_of(request: Request[Any, Any, Any], permission: Permission) -> Reader:
+        await directory.waken()
         headers = one_each(request.scope)
         return await reader_of(headers, lambda: caller_of(request).tenant.id, users, permission)
 
     @get("/v1/models", after_request=_with_id, opt=described(ModelsAnswer))
     async def list_models(request: Request[Any, Any, Any]) -> dict[str, object]:
         """The models that the key may use. Those with a simulated worker say so in `owned_by`."""
+        await directory.waken()
         models = usable_models(caller_of(request), directory)
         return {"object": "list", "data": [_model_view(model.id, fleet) for model in models]}
 
@@ -164,6 +166,7 @@ def v1_handlers(
         """Limits and use now: of the tenant, the key, and each model that either narrows; and how
         the tenant stands in the queue of each model that the key may use. `null` is no limit; of
         the month's money and of queues what is not known at the moment."""
+        await directory.waken()
         caller = caller_of(request)
         models = (model.id for model in usable_models(caller, directory))
         uses = await looks.look_at(pools_of(models, directory.workers()))

@@ -155,6 +155,7 @@ class Completions:
             await answer_error(arrival.connection, failure, [arrival.id_header])
 
     async def _straight_line(self, arrival: Arrival) -> None:
+        await self._directory.waken()
         asking = await self._read(arrival, self._caller(arrival, now_ms=arrival.at_ms))
         needs = await self._estimate(asking)
         if arrival.connection.left:

@@ -71,6 +71,9 @@ class Directory(Protocol):
     def revocations_age_ms(self) -> int:
         """Since revocations were last seen, in Postgres or in Redis."""
 
+    async def waken(self) -> None:
+        """Where the process stood still, wait up to 1 s for a store to say what happened."""
+
 
 class LedgerUnavailable(Exception):
     """The store of leases cannot be reached; what was asked may or may not have taken effect."""

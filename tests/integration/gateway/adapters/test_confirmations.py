@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from pausable_proxy import pausable_proxy
 from postgres_proxy import PostgresProxy, postgres_proxy
-from servers import eventually
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.confirmations import Confirmations, Confirming
-from gateway.adapters.directory import CachedDirectory
+from gateway.adapters.directory import WAKE_S, CachedDirectory
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.presence import APPLIED_KEY, Gateways
 from gateway.adapters.redis import RedisClient, connect_redis
@@ -196,5 +195,21 @@ async def test_a_directory_that_stood_still_believes_nothing_until_it_has_looked
     assert directory.revocations_age_ms < 10_000
     monkeypatch.setattr(directory._standstill, "_woke_at", time.monotonic())
     assert directory.revocations_age_ms == 2**53
-    await eventually(lambda: directory.revocations_age_ms < 10_000)
+    await directory.waken()  # the next look is a fraction of a second away
+    assert directory.revocations_age_ms < 10_000
     await directory.stop()
+
+
+async def test_a_standstill_with_no_store_to_ask_is_waited_out_for_a_second(
+    engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks, so nothing is believed; who asked was kept for `WAKE_S` and no longer."""
+    directory = CachedDirectory(engine)
+    await directory.refresh()
+    await directory.waken()
+    assert directory.revocations_age_ms < 10_000
+    monkeypatch.setattr(directory._standstill, "_woke_at", time.monotonic())
+    began = time.monotonic()
+    await directory.waken()
+    assert WAKE_S * 0.9 <= time.monotonic() - began < WAKE_S * 3
+    assert directory.revocations_age_ms == 2**53

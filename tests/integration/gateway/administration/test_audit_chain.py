@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.administration import Administration, AuditFilters
 from gateway.administration.audit_export import ExportFormat
 from gateway.domain.audit_chain import Head
-from gateway.errors import NotFound
+from gateway.errors import Unprocessable
 
 ME = "cli:test"
 PAGE = Path(__file__).parents[4] / "docs" / "audit.md"
@@ -55,7 +55,7 @@ async def test_what_is_written_fits(administration: Administration) -> None:
     assert (later.checked, later.head, later.misfit) == (6, whole.head, None)
     part = await administration.verify_audit(entries_max=4)
     assert (part.checked, part.next_id) == (4, 5)
-    with pytest.raises(NotFound):
+    with pytest.raises(Unprocessable):
         await administration.verify_audit(99)
 
 

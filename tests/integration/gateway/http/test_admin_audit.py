@@ -51,6 +51,14 @@ async def test_a_filter_that_says_nothing_is_refused(
     assert (answer.status_code, answer.json()["param"]) == (422, param)
 
 
+@pytest.mark.parametrize("path", ["/audit", "/audit.csv", "/audit.jsonl"])
+async def test_what_the_store_refuses_is_refused_before_a_file_has_begun(
+    api: AdminApi, path: str
+) -> None:
+    """A NUL is nothing that Postgres compares with; a file that had begun would be cut off."""
+    assert (await api.call("GET", f"{path}?actor=%00")).status_code == 422
+
+
 async def test_files_hold_what_the_filters_find(api: AdminApi) -> None:
     """The oldest first, over several batches, with a name to be kept under."""
     for number in range(260):
@@ -95,7 +103,7 @@ async def test_the_chain_is_checked(api: AdminApi) -> None:
     assert (again["fits"], again["checked"]) == (True, found["checked"] - 1)
     other = await api.json("GET", f"/audit/verify?expect={head['id']}:{NO_HASH}")
     assert (other["fits"], other["misfit"]["id"]) == (False, head["id"])
-    for query, status in (("expect=1", 422), ("from_id=999", 404), ("from_id=-1", 404)):
+    for query, status in (("expect=1", 422), ("from_id=999", 422), ("from_id=-1", 422)):
         assert (await api.call("GET", f"/audit/verify?{query}")).status_code == status
 
 
