@@ -38,6 +38,18 @@ TOKENS: dict[str, Any] = {
     "cached_prompt_tokens": 10**6,
     "output_tokens": 500_000,
 }
+ABSENT = {
+    "tenant_id": "nobody",
+    "key_id": "key_00000000000000000000",
+    "invoice_id": "0199f1e4-5f10-7c3e-8a52-000000000000",
+    "invoice_number": "INV-2026-999999",
+    "draft": "0199f1e4-5f10-7c3e-8a52-000000000001",
+    "void": "0199f1e4-5f10-7c3e-8a52-000000000004",
+    "credit_note_id": "0199f1e4-5f10-7c3e-8a52-000000000002",
+    "credit_note_number": "CN-2026-999999",
+    "request_id": "0199f1e4-5f10-7c3e-8a52-000000000003",
+}
+"""Names as those of the subjects, of nothing that there is."""
 PROFILE = BillingProfile(legal_name="Acme S.A.", country="PL", tax_id="PL1", reference="PO-1")
 
 

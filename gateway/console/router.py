@@ -17,6 +17,9 @@ from gateway.console import (
     live,
     login,
     own,
+    own_invoices,
+    own_keys,
+    own_usage,
     prices,
     reconciliation,
     requests,
@@ -55,6 +58,9 @@ PAGES: Sequence[HTTPRouteHandler] = (
     *users.PAGES,
     *account.PAGES,
     *own.PAGES,
+    *own_keys.PAGES,
+    *own_usage.PAGES,
+    *own_invoices.PAGES,
 )
 """Every page and whatever forms are sent to; each module adds its own."""
 

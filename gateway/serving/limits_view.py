@@ -32,7 +32,7 @@ def use_view(use: ScopeUse, month: MonthNow) -> Json:
     }
 
 
-def _own_view(limits: Limits | ModelLimits, use: ScopeUse, month: MonthNow) -> Json:
+def own_view(limits: Limits | ModelLimits, use: ScopeUse, month: MonthNow) -> Json:
     """`use_view` with the limits that hold for each request alone, of which nothing is used up."""
     return {
         **use_view(use, month),
@@ -112,14 +112,14 @@ async def limits_view(
     return {
         "object": "limits",
         "tenant": {
-            **_own_view(tenant, scoped[0], month),
+            **own_view(tenant, scoped[0], month),
             **_queue_view(waiting_of(tenant).max_queued, queued),
         },
-        "key": {**_own_view(key, scoped[1], month), **_queue_view(key.max_queued, None)},
+        "key": {**own_view(key, scoped[1], month), **_queue_view(key.max_queued, None)},
         "models": {
             name: {
-                "tenant": _own_view(tenant.models.get(name, none), scoped[2 * i + 2], month),
-                "key": _own_view(key.models.get(name, none), scoped[2 * i + 3], month),
+                "tenant": own_view(tenant.models.get(name, none), scoped[2 * i + 2], month),
+                "key": own_view(key.models.get(name, none), scoped[2 * i + 3], month),
             }
             for i, name in enumerate(names)
         },

@@ -5,20 +5,10 @@ import re
 import httpx
 import pytest
 from roles_table import API_ROWS, Row
-from roles_world import RolesWorld
+from roles_world import ABSENT, RolesWorld
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ABSENT = {
-    "tenant_id": "nobody",
-    "key_id": "key_00000000000000000000",
-    "invoice_id": "0199f1e4-5f10-7c3e-8a52-000000000000",
-    "invoice_number": "INV-2026-999999",
-    "draft": "0199f1e4-5f10-7c3e-8a52-000000000001",
-    "credit_note_id": "0199f1e4-5f10-7c3e-8a52-000000000002",
-    "credit_note_number": "CN-2026-999999",
-    "request_id": "0199f1e4-5f10-7c3e-8a52-000000000003",
-}
 NOTHING = {
     "type": "urn:weir:problem:not_found",
     "title": "Not Found",
