@@ -198,7 +198,7 @@ CREATE FUNCTION invoice_settled(settled uuid) RETURNS numeric LANGUAGE sql STABL
         + coalesce((SELECT sum(total_minor) FROM credit_note WHERE invoice_id = settled), 0)
 $$
 """,
-    # Who uses a prefix first says of what it is; whoever does so meanwhile waits for that, or fails.
+    # Who uses a prefix first says of what it is; whoever does so meanwhile waits for it, or fails.
     """
 CREATE FUNCTION number_prefix_is_of(named text, is_of_invoices boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -51,8 +51,8 @@ ALTER TABLE price_entry
         AND request_pico BETWEEN 0 AND {request})
 """
 
-# A prefix is of invoices or of credit notes. One that numbers both by now, as after the seller's two
-# were exchanged, may go on. What an invoice may be credited with has its seller's.
+# A prefix is of invoices or of credit notes. One that numbers both by now, where the seller's were
+# exchanged, may go on. Credit notes of an invoice have the prefix of its own seller.
 PREFIX = (
     """
 CREATE TABLE number_prefix (

@@ -145,7 +145,7 @@ async def test_a_prefix_numbers_one_kind_of_document(world: InvoiceWorld) -> Non
         prefix = series.split("-")[0]
         for taken, number in (
             (
-                f"UPDATE invoice_number SET last = 2 WHERE series = '{series}'",  # noqa: S608 - of this test
+                f"UPDATE invoice_number SET last = 2 WHERE series = '{series}'",
                 f"'{series}000002'",
             ),
             (f"INSERT INTO invoice_number VALUES ('{prefix}-2999-', 1)", f"'{prefix}-2999-000001'"),

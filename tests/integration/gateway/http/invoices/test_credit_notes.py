@@ -184,7 +184,7 @@ async def test_a_seller_of_before_is_told_of_its_prefix(finance: FinanceApi, iss
     """Where an earlier release wrote it down, issuing says so and takes no number."""
     draft = await finance.draft("2026-02")
     details = """jsonb_set(details, '{invoice_prefix}', '"CN"')"""
-    await finance.world.sql(f"UPDATE seller SET details = {details}")  # noqa: S608 - from above
+    await finance.world.sql(f"UPDATE seller SET details = {details}")
     problem = await finance.refused("POST", f"/invoices/{draft['id']}/issue", status=409)
     assert "invoice_prefix: CN numbers credit notes" in problem["detail"]
     assert await finance.world.query("SELECT count(*) FROM invoice_number") == [(1,)]

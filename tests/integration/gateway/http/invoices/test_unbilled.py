@@ -23,7 +23,7 @@ BY = {
 def missing(
     month: str, currency: str, requests: int = 1, *, month_is: str | None = None
 ) -> dict[str, object]:
-    """What is named, where that month's invoice in its currency is a draft, issued, or not there."""
+    """What is named, where that month's invoice in its currency is a draft, issued or none."""
     billed_by = BY[month_is].format(currency)
     return {"month": month, "currency": currency, "requests": requests, "billed_by": billed_by}
 
