@@ -1,4 +1,4 @@
-"""What a change of a tenant's or a key's limits would make of them. Nothing is saved, and nothing audited."""
+"""What a change of limits, a tenant's or a key's, would make of them. Nothing is saved or audited."""
 
 from collections.abc import Mapping
 

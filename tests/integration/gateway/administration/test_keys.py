@@ -167,3 +167,20 @@ async def test_keys_are_listed_by_tenant(administration: Administration) -> None
         await administration.list_keys("nobody")
     with pytest.raises(NotFound):
         await administration.revoke_key(ME, "key_unknown")
+
+
+async def test_a_key_is_made_with_limits(administration: Administration) -> None:
+    """B10: of its tenant's own people none above the tenant's; then none is made."""
+    await administration.put_tenant_limits(ME, "acme", {"tpm": 100})
+    key, _ = await administration.create_key(ME, "acme", "k", "batch", limits={"tpm": 500})
+    assert (await administration.get_key(key.id)).limits == Limits(tpm=500)
+    with pytest.raises(Unprocessable, match="at most 100, the tenant's own") as refused:
+        await administration.create_key(
+            ME, "acme", "k", "batch", limits={"tpm": 101}, within_tenant=True
+        )
+    assert refused.value.param == "tpm"
+    with pytest.raises(Unprocessable, match=r"models\.gone"):
+        await administration.create_key(
+            ME, "acme", "k", "batch", limits={"models": {"gone": {"tpm": 1}}}
+        )
+    assert len((await administration.list_keys("acme")).items) == 1

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from billing.postgres.price_tables import price
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model, ModelLimits
-from gateway.errors import NotFound, Unprocessable
+from gateway.errors import Conflict, NotFound, Unprocessable
 
 ME = "cli:test"
 N = Model(id="n", context_tokens=2048, max_output_tokens=512)
@@ -158,3 +158,32 @@ async def test_a_budget_holds_the_currency(
         await administration.update_tenant(ME, "acme", currency="JPY")
     await administration.put_tenant_limits(ME, "acme", {})
     assert (await administration.update_tenant(ME, "acme", currency="JPY")).currency == "JPY"
+
+
+async def test_limits_are_saved_only_over_those_that_were_seen(
+    administration: Administration,
+) -> None:
+    """A tenant's and a key's: whoever saved meanwhile has saved."""
+    key, _ = await administration.create_key(ME, "acme", "k", "batch")
+    seen = (await administration.get_tenant("acme")).limits_version
+    changed = await administration.put_tenant_limits(ME, "acme", {"rpm": 6}, if_version=seen)
+    await administration.put_key_limits(ME, key.id, {"rpm": 3}, if_version=key.limits_version)
+    with pytest.raises(Conflict) as refused:
+        await administration.put_tenant_limits(ME, "acme", {"rpm": 7}, if_version=seen)
+    assert refused.value.code == "limits_changed"
+    with pytest.raises(Conflict, match="meanwhile"):
+        await administration.put_key_limits(ME, key.id, {}, if_version=key.limits_version)
+    assert (await administration.get_tenant("acme")) == changed
+    assert (await administration.get_key(key.id)).limits.rpm == 3
+
+
+async def test_what_a_keys_limits_would_be_is_told(administration: Administration) -> None:
+    """And refused as they would be; nothing is saved."""
+    key, _ = await administration.create_key(ME, "acme", "k", "batch")
+    change = await administration.preview_key_limits(key.id, {"tpm": 9})
+    assert (change.now, change.then) == (Limits(), Limits(tpm=9))
+    with pytest.raises(Unprocessable, match="at most 7, the tenant's own"):
+        await administration.preview_key_limits(key.id, {"tpm": 9}, within_tenant=True)
+    with pytest.raises(Unprocessable, match="no such model"):
+        await administration.preview_key_limits(key.id, {"models": {"gone": {"tpm": 1}}})
+    assert (await administration.get_key(key.id)).limits == Limits()

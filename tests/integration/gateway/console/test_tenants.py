@@ -118,14 +118,14 @@ async def test_money_is_shown_only_to_who_may_see_it(visitor: Visitor) -> None:
     """What is spent, invoices and the plan; controls only to who may use them."""
     await visitor.log_in(Role.VIEWER)
     page = (await visitor.get("/console/tenants/acme")).text
-    for hidden in ("Spent and held back", "Invoices", "Plan", "Suspend", "Make a key", "/profile"):
+    for hidden in ("Spent and held", "Invoices", "Plan", "Suspend", "Make a key", "/profile"):
         assert hidden not in page, hidden
     assert "Sequences running" in page
     other = Visitor(visitor.client, visitor.administration)
     await other.post("/console/logout")
     await visitor.log_in(Role.FINANCE)
     page = (await visitor.get("/console/tenants/acme")).text
-    for shown in ("Spent and held back", "Invoices", "Plan"):
+    for shown in ("Spent and held", "Invoices", "Plan"):
         assert shown in page, shown
 
 
