@@ -70,7 +70,7 @@ async def test_a_month_is_drafted_issued_and_paid(visitor: Visitor, world: Invoi
     await visitor.get(f"{path}/issue")
     await visitor.post(f"{path}/issue")
     page = (await visitor.get(path)).text
-    assert "It is issued as INV-2026-1." in page
+    assert "It is issued as INV-2026-000001." in page
     assert "Note a payment" in page
     form = (await visitor.get(f"{path}/payments")).text
     assert 'value="2.98"' in form
@@ -146,7 +146,7 @@ async def test_an_issued_invoice_is_made_void_with_a_reason(
     assert "This invoice is void." in page
     assert "<script>alert" not in page
     page = (await visitor.get(f"{PATH}?status=void&tenant_id=acme")).text
-    assert "INV-2026-1" in page
+    assert "INV-2026-000001" in page
     assert "1 void" in page
 
 
@@ -171,12 +171,12 @@ async def test_lines_are_credited_and_then_all_that_is_left(
     answer = await visitor.post(f"{path}/credit", {**fields, "line-1": "0.50"})
     assert answer.status_code == 303, answer.text
     page = (await visitor.get(answer.headers["location"])).text
-    for shown in ("CN-2026-1", "0.50", "0.60", "slow", "INV-2026-1"):
+    for shown in ("CN-2026-000001", "0.50", "0.60", "slow", "INV-2026-000001"):
         assert shown in page, shown
     answer = await visitor.post(f"{path}/credit", {"what": "all", "reason": "all of it"})
     assert answer.status_code == 303
     page = (await visitor.get("/console/money/credit-notes?tenant_id=acme")).text
-    assert "CN-2026-2" in page
+    assert "CN-2026-000002" in page
     assert "All of it is credited already." in (await visitor.get(f"{path}/credit")).text
     assert (await visitor.get("/console/money/credit-notes?invoice_id=nope")).status_code == 422
     assert (await visitor.get("/console/money/credit-notes/nope")).status_code == 404
@@ -202,8 +202,8 @@ async def test_the_list_is_filtered_paged_and_added_up(
     page = (await visitor.get(f"{PATH}?tenant_id=acme")).text
     following = page.split('" rel="next"')[0].rpartition('href="')[2].replace("&amp;", "&")
     assert "tenant_id=acme" in following
-    assert "INV-2026-1" not in page
-    assert "INV-2026-1" in (await visitor.get(following)).text
+    assert "INV-2026-000001" not in page
+    assert "INV-2026-000001" in (await visitor.get(following)).text
     for wrong in ("period=2026-13", "status=lost", "tenant_id=A%20B", "cursor=x"):
         assert (await visitor.get(f"{PATH}?{wrong}")).status_code == 422
     assert (await visitor.get(f"{PATH}/nope")).status_code == 404
