@@ -127,6 +127,31 @@ async def test_who_confirms_a_password_knows_it(administration: Administration) 
             await administration.confirm_password(EMAIL, password)
         assert refused.value.param == "current_password"
     assert len(await locks(administration)) == 1
+    await administration.set_password(ME, EMAIL, PASSWORD)
+    await administration.update_user(ME, EMAIL, disabled=True)
+    with pytest.raises(Unprocessable):
+        await administration.confirm_password(EMAIL, PASSWORD)
+
+
+@pytest.mark.parametrize("barred", ["locked", "disabled"])
+async def test_a_right_password_of_who_is_barred_costs_what_a_wrong_one_costs(
+    administration: Administration, monkeypatch: pytest.MonkeyPatch, barred: str
+) -> None:
+    """No session is begun for it, which would wait for the directory's lock: how long the answer
+    takes would say that the password was guessed."""
+    await administration.create_user(ME, EMAIL, "viewer", PASSWORD)
+    if barred == "locked":
+        await tries(administration, [WRONG] * 10)
+    else:
+        await administration.update_user(ME, EMAIL, disabled=True)
+    begun: list[object] = []
+
+    async def begin(*arguments: object) -> None:
+        begun.append(arguments)
+
+    monkeypatch.setattr(administration, "_begin", begin)
+    assert await tried(administration, PASSWORD) == await tried(administration, WRONG) is not None
+    assert begun == []
 
 
 async def test_nobody_learns_which_was_wrong(
@@ -137,7 +162,7 @@ async def test_nobody_learns_which_was_wrong(
     await administration.create_user(ME, "gone@weir.local", "viewer", PASSWORD)
     await administration.update_user(ME, "gone@weir.local", disabled=True)
     checked: list[str] = []
-    real = passwords._verdict  # noqa: SLF001 - counted, not replaced
+    real = passwords._verdict
 
     def counting(password_hash: str, password: str) -> passwords.Verdict:
         checked.append(password_hash)
@@ -164,7 +189,7 @@ async def test_a_user_who_is_disabled_meanwhile_stays_out(
 ) -> None:
     """Also where the password was right when it was checked; the same of a password reset."""
     await administration.create_user(ME, EMAIL, "viewer", PASSWORD)
-    real = administration._begin  # noqa: SLF001 - the moment between the check and the session
+    real = administration._begin
 
     async def disabled_first(*arguments: object) -> Session | None:
         await administration.update_user(ME, EMAIL, disabled=True)

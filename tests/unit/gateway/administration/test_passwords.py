@@ -67,6 +67,35 @@ async def test_who_goes_away_leaves_their_place() -> None:
     assert [await running, await next_one] == ["done", "done"]
 
 
+async def test_every_password_waits_in_the_process_own_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether it is checked, of somebody or of nobody, or hashed."""
+    hashing, gate = Hashing(at_once=1, waiting_max=0), Gate()
+    monkeypatch.setattr(passwords, "_hashing", hashing)
+    running = asyncio.create_task(hashing.run(gate.work))
+    await asyncio.sleep(0)
+    for asked in (hash_password(PASSWORD), check_against(None, PASSWORD)):
+        with pytest.raises(Overloaded):
+            await asked
+    gate.opened.set()
+    assert await running == "done"
+    assert not (await check_against(None, PASSWORD)).right
+
+
+async def test_the_process_own_queue_is_bounded() -> None:
+    """The sixty-seventh is refused, while sixty-six are done or wait."""
+    gate = Gate()
+    hashing = passwords._hashing
+    taken = [asyncio.create_task(hashing.run(gate.work)) for _ in range(66)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await hash_password(PASSWORD)
+    gate.opened.set()
+    assert await asyncio.gather(*taken) == ["done"] * 66
+    assert gate.most <= 2
+
+
 async def test_work_that_fails_leaves_its_place_too() -> None:
     """The failure is the caller's."""
     hashing = Hashing(at_once=1, waiting_max=0)
