@@ -62,7 +62,7 @@ async def test_a_life_is_told_whole(visitor: Visitor, world: InvoiceWorld) -> No
         "output tokens 15 4.00 a million 0.00006",
         "reasoning tokens 5 4.00 a million 0.00002",
         "Together 0.0000884",
-        f"{issued.invoice.number} of 2026-01, issued",
+        f"{issued.invoice.number} of 2026-01, paid line 1: 8 of its 8 input tokens",
         "its gateway's journal",
         "Prompts and answers are never stored.",
     ):
