@@ -19,8 +19,6 @@ from billing.postgres.usage_buckets import BUCKET, GROUPS, QUARTER, Chosen
 
 TOP = 8
 """Groups that are drawn by themselves."""
-WORK_MEM_MIB = 64
-"""Of Postgres, for one look."""
 
 
 class Measure(StrEnum):
@@ -119,7 +117,7 @@ async def read_chart(
     after: Place | None = None,
 ) -> UsageChart:
     """Usage by one of GROUPS in buckets of whole quarters of an hour from the epoch on. Raises
-    ValueError for a group or a width that is none. To be called within a transaction."""
+    ValueError for a group or a width that is none."""
     if by not in GROUPS or width % QUARTER:
         raise ValueError(f"usage is not summed up by {by} and {width}")
     counted, values = chosen.counted()
@@ -128,8 +126,6 @@ async def read_chart(
     if after is not None:
         behind = " WHERE size < :after_size OR (size = :after_size AND name > :after_name)"
         values |= {"after_size": Decimal(after.size), "after_name": after.name}
-    # Groups of a month are counted in memory: sorted on disk they take twice as long.
-    await db.execute(text(f"SET LOCAL work_mem = '{WORK_MEM_MIB}MB'"))
     statement = _STATEMENT.format(counted=counted, by=by, size=_SIZES[measure], after=behind)
     rows = (await db.execute(text(statement), values)).mappings().all()
     return _chart([dict(row) for row in rows], limit)
