@@ -1,4 +1,4 @@
-"""What a change of limits, a tenant's or a key's, would make of them. Nothing is saved or audited."""
+"""What a change of limits would do to them. Nothing is saved, and nothing audited."""
 
 from collections.abc import Mapping
 
