@@ -1,6 +1,7 @@
 """Invoices, from a draft to what settles them, and who sells; credit notes and budget alerts."""
 
 import re
+from typing import Any
 
 import pytest
 from console_visitor import Visitor
@@ -15,7 +16,11 @@ from gateway.errors import StoreUnavailable
 
 PATH = "/console/money/invoices"
 NASTY = """<script>alert(1)</script>"'"""
-USED = {"prompt_tokens": 1_500_000, "cached_prompt_tokens": 0, "output_tokens": 250_000}
+USED: dict[str, Any] = {
+    "prompt_tokens": 1_500_000,
+    "cached_prompt_tokens": 0,
+    "output_tokens": 250_000,
+}
 
 
 @pytest.fixture
@@ -55,7 +60,7 @@ async def issued(visitor: Visitor) -> str:
 
 
 async def test_a_month_is_drafted_issued_and_paid(visitor: Visitor, world: InvoiceWorld) -> None:
-    """B11: what the page shows checks with a calculator: 1.5 million at 1.00 and 0.25 million at
+    """What the page shows checks with a calculator: 1.5 million at 1.00 and 0.25 million at
     4.00 are 2.50, with 19 % 2.98."""
     await visitor.log_in(Role.FINANCE)
     assert "No invoices" in (await visitor.get(PATH)).text
