@@ -18,7 +18,7 @@ def model_rows(
 ) -> list[Row]:
     """The models by id: how many workers serve each, and in which currencies the list has a price
     for it now."""
-    rows = []
+    rows: list[Row] = []
     for model in sorted(models, key=lambda each: each.id):
         own = [row for row in workers if row["model"] == model.id]
         rows.append(
@@ -42,7 +42,7 @@ def hosted_rows(
     registered too. `unpriced` are its models without a list price in any currency, `uncosted` those
     of which it is not known what the provider charges."""
     registered = {provider.name: provider for provider in providers}
-    rows = []
+    rows: list[Row] = []
     for seen in live:
         provider = registered.get(seen["name"])
         if provider is None:
@@ -51,7 +51,7 @@ def hosted_rows(
             {
                 **seen,
                 "enabled": provider.enabled,
-                "host": urlsplit(provider.url).netloc,
+                "host": urlsplit(provider.url).netloc.rpartition("@")[2],
                 "rank": provider.rank,
                 "has_api_key": provider.api_key is not None,
                 "served": sorted((ours, theirs.name) for ours, theirs in provider.models.items()),

@@ -81,7 +81,7 @@ def pool_rows(pools: Sequence[Row], workers: Sequence[Row]) -> list[Row]:
     """Pools with how many workers serve them now and how many sequences these hold at most, None
     where one of them has no ceiling yet. One that is nobody's and empty is left out where the
     model's workers are all reserved for a class."""
-    rows = []
+    rows: list[Row] = []
     for pool in pools:
         own = [
             row for row in workers if (row["model"], row["class"]) == (pool["model"], pool["class"])

@@ -196,7 +196,7 @@ async def test_without_redis_it_shows_what_this_gateway_knows(
 async def test_a_model_that_is_registered_has_its_queue(visitor: Visitor, gateway: Gateway) -> None:
     """One that no worker serves too."""
     await visitor.administration.register_model(
-        ME, Model(id="n", context_tokens=100, max_output_tokens=10)
+        ME, Model(id="n", context_tokens=1000, max_output_tokens=300)
     )
     await gateway.directory.refresh()
     await visitor.log_in()

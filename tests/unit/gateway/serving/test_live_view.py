@@ -119,3 +119,19 @@ async def test_what_the_store_does_not_tell_is_null_and_named() -> None:
     assert view["workers"][0]["latency"] is None
     (hosted,) = view["hosted"]
     assert (hosted["running"], hosted["in_use_since"], hosted["latency"]) == (None, None, None)
+
+
+async def test_while_the_store_is_away_a_gateway_tells_what_it_knows_by_itself() -> None:
+    """Workers and circuits; what all gateways share is null, never 0."""
+    world = World()
+    world.board.away = True
+    seen = world.view.alone()
+    assert seen["degraded"][0] == "redis"
+    assert (seen["tenants"], seen["latency"]) == ([], None)
+    (provider,) = seen["hosted"]
+    assert (provider["circuit"], provider["running"]) == ("closed", None)
+    for pool in seen["pools"]:
+        assert pool["queue"] is None
+    looked = await world.look()
+    assert [each["id"] for each in seen["workers"]] == [each["id"] for each in looked["workers"]]
+    assert set(seen) == set(looked)
