@@ -25,7 +25,8 @@ LIMITS = {
 
 @pytest.fixture
 async def verbs(gateway: Gateway) -> Administration:
-    """To prepare what is shown."""
+    """To prepare what is shown; the model has a price, which a budget needs."""
+    await InvoiceWorld(gateway.invoicing_postgres).price(model="m")
     return Administration(gateway.postgres, redis=gateway.redis)
 
 
