@@ -124,9 +124,7 @@ async def register_model(visit: Here) -> Answer:
 async def enable_hosted(visit: Here, name: FromPath[str]) -> Answer:
     """Let requests go to a hosted provider again."""
     await visit.parts.administration.enable_hosted_provider(visit.actor, name, True)
-    return visit.go(
-        _PATH, said=f"{name} is enabled: requests may go there again."
-    )
+    return visit.go(_PATH, said=f"{name} is enabled: requests may go there again.")
 
 
 @post("/workers/hosted/{name:str}/disable", opt=page(Permission.FLEET_WRITE))
