@@ -90,7 +90,7 @@ async def test_the_process_own_queue_is_bounded() -> None:
     taken = [asyncio.create_task(hashing.run(gate.work)) for _ in range(66)]
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
-        await hash_password(PASSWORD)
+        await asyncio.wait_for(hash_password(PASSWORD), 10)
     gate.opened.set()
     assert await asyncio.gather(*taken) == ["done"] * 66
     assert gate.most <= 2
