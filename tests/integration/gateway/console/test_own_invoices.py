@@ -1,6 +1,7 @@
 """A tenant's own invoices and credit notes: issued, paid and void ones, with their files."""
 
 import re
+from typing import Any
 
 import pytest
 from console_visitor import Visitor
@@ -12,7 +13,11 @@ from gateway.app import Gateway
 from gateway.domain.account import Role
 
 INVOICES, NOTES = "/console/own/invoices", "/console/own/credit-notes"
-TOKENS = {"prompt_tokens": 3_000_000, "cached_prompt_tokens": 10**6, "output_tokens": 500_000}
+TOKENS: dict[str, Any] = {
+    "prompt_tokens": 3_000_000,
+    "cached_prompt_tokens": 10**6,
+    "output_tokens": 500_000,
+}
 TAXED = billed(tax=Tax(name="VAT", rate_milli_percent=19_000))
 
 
