@@ -1,7 +1,9 @@
 """Users of the admin and finance APIs: their roles, passwords and whether they may come in."""
 
+from typing import Any
+
 from msgspec import UNSET, UnsetType
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import USER_COLUMNS, user_from
@@ -205,7 +207,7 @@ class UserVerbs(LoginVerbs):
         role, and who belong to that tenant; None takes any."""
         check_page_limit(limit)
         by = func.lower(app_user.c.email)
-        query = select(*USER_COLUMNS, by.label("place")).order_by(by).limit(limit + 1)
+        query: Select[Any] = select(*USER_COLUMNS, by.label("place")).order_by(by).limit(limit + 1)
         if email is not None:
             query = query.where(func.strpos(by, func.lower(email)) > 0)
         if role is not None:

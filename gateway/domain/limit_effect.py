@@ -61,11 +61,9 @@ class Capacity:
     sequences_running: int = 0
 
 
-def effects(
-    now: Limits, then: Limits, used: Mapping[Place, int], *, currency: str
-) -> list[Effect]:
-    """Each limit of the tenant or the key, then those of each model that either narrows. `used` has what is
-    known to be used of them, of a budget in pico-units of `currency`."""
+def effects(now: Limits, then: Limits, used: Mapping[Place, int], *, currency: str) -> list[Effect]:
+    """Each limit of the tenant or the key, then those of each model that either narrows. `used` has
+    what is known to be used of them, of a budget in pico-units of `currency`."""
     found = [
         _effect((None, name), getattr(now, name), getattr(then, name), used, currency)
         for name in LIMITS

@@ -33,6 +33,7 @@
 
   const draw = (box) => {
     const text = document.getElementById(box.dataset.plot).textContent;
+    if (!text.trim()) return; // a page that gathers its figures itself has none yet
     box.hidden = false;
     const width = box.clientWidth;
     const before = drawn.get(box);

@@ -130,7 +130,7 @@ async def test_the_last_admin_stays_one(administration: Administration) -> None:
         {"role": "viewer", "disabled": False},
     ):
         with pytest.raises(Conflict, match="the last admin"):
-            await administration.update_user(ME, "A@b.c", **change)  # type: ignore[arg-type]
+            await administration.update_user(ME, "A@b.c", **change)
     assert (await administration.update_user(ME, "a@b.c", role="admin")).role is Role.ADMIN
     assert len((await administration.list_audit()).items) == entries
     await administration.update_user(ME, "b@b.c", role="viewer")
@@ -151,8 +151,8 @@ async def test_two_admins_who_demote_each_other_at_once_leave_one(
     try:
         for deed in ({"role": "viewer"}, {"disabled": True}) * 3:
             ended = await asyncio.gather(
-                administration.update_user("user:a@b.c", "b@b.c", **deed),  # type: ignore[arg-type]
-                other.update_user("user:b@b.c", "a@b.c", **deed),  # type: ignore[arg-type]
+                administration.update_user("user:a@b.c", "b@b.c", **deed),
+                other.update_user("user:b@b.c", "a@b.c", **deed),
                 return_exceptions=True,
             )
             assert sorted(type(each).__name__ for each in ended) == ["Conflict", "User"]
@@ -184,7 +184,8 @@ async def test_users_are_found_by_a_part_of_their_address(administration: Admini
     assert await found(tenant_id="acme", role="viewer") == []
     with pytest.raises(Unprocessable):
         await found(role="root")
-    paged, cursor = [], None
+    paged: list[str] = []
+    cursor = None
     while len(paged) < len(everybody):
         page = await administration.find_users(2, cursor)
         paged += [user.email for user in page.items]

@@ -122,7 +122,12 @@ async def test_who_reads_no_money_sees_that_a_price_changed_and_not_how(
 ) -> None:
     """Whoever does, sees it."""
     price = NewPrice(
-        model="m", provider="self", currency="USD", input_pico=123_456, output_pico=1_600_000
+        model="m",
+        provider="self",
+        currency="USD",
+        input_pico=123_456,
+        output_pico=1_600_000,
+        cached_input_pico=None,
     )
     await visitor.administration.set_price(ME, price)
     await visitor.log_in(role)

@@ -30,7 +30,8 @@ def test_only_what_differs_is_told() -> None:
 
 def test_what_is_made_or_ended_says_all_that_it_is() -> None:
     """Fields that say nothing are left out: a new tenant has thirty limits that are none."""
-    subject = {"id": "acme", "plan": None, "limits": {"tokens": 5, "requests": None}, "tags": []}
+    limits = {"tokens": 5, "requests": None}
+    subject: dict[str, object] = {"id": "acme", "plan": None, "limits": limits, "tags": []}
     assert told(None, subject) == [
         ("added", "id", "acme"),
         ("added", "limits.tokens", "5"),
