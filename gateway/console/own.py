@@ -17,7 +17,6 @@ from gateway.serving.own_now import own_now
 
 LATEST = 8
 KEYS_LOOKED_AT = 100
-NARROWED_SHOWN_MAX = 30
 MODELS_SHOWN_MAX = 50
 _READ = own_page(Permission.TENANTS_READ)
 
