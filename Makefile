@@ -69,6 +69,7 @@ fuzz: setup-test ## 20,000 seeded requests, made from the OpenAPI document and f
 bench: setup-test ## the long benchmarks; TRACES=folder of traces (benchmarks/data/README.md)
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.metering
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.billing
+	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.console
 	PYTHONPATH=. $(BIN)/python benchmarks/calibration.py
 	PYTHONPATH=. $(BIN)/python benchmarks/open_loop.py --traces $(TRACES) --seeds 3
 	PYTHONPATH=. $(BIN)/python benchmarks/curves.py --traces $(TRACES)

@@ -82,20 +82,21 @@ GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 """
 # The first tenant's invoice once more for each of the others, with some of its lines.
 INVOICES = """
-WITH first AS (
-    SELECT * FROM invoice WHERE tenant_id = 't-00000' AND month = :month
-), made AS (
+WITH made AS (
     INSERT INTO invoice
-    SELECT (jsonb_populate_record(NULL::invoice, to_jsonb(first) || jsonb_build_object(
+    SELECT copied.*
+    FROM invoice AS first, tenant, jsonb_populate_record(first, jsonb_build_object(
         'id', uuidv7(), 'tenant_id', tenant.id,
-        'number', split_part(first.number, '-', 1) || '-' || :month || '-' || tenant.id))).*
-    FROM first, tenant WHERE tenant.id <> 't-00000'
+        'number', split_part(first.number, '-', 1) || '-' || :month || '-' || tenant.id)) AS copied
+    WHERE first.tenant_id = 't-00000' AND first.month = :month AND tenant.id <> 't-00000'
     RETURNING id
 )
 INSERT INTO invoice_line
-SELECT (jsonb_populate_record(
-    NULL::invoice_line, to_jsonb(line) || jsonb_build_object('invoice_id', made.id))).*
-FROM made, invoice_line AS line JOIN first ON line.invoice_id = first.id AND line.position <= 3
+SELECT copied.*
+FROM made, invoice AS first, invoice_line AS line,
+    jsonb_populate_record(line, jsonb_build_object('invoice_id', made.id)) AS copied
+WHERE first.tenant_id = 't-00000' AND first.month = :month
+    AND line.invoice_id = first.id AND line.position <= 3
 """
 AUDIT = """
 INSERT INTO audit_log (actor, action, subject_kind, subject_id, before, after)

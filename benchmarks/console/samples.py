@@ -19,13 +19,27 @@ NO_PAGE = frozenset(
     }
 )
 """Files, whatever is not found, and what leads on whoever is logged in."""
-NO_ANSWER_AT_ONCE = frozenset({"/admin/v1/audit.csv", "/admin/v1/audit.jsonl"})
-"""Downloads of everything: they take as long as they are."""
+NO_ANSWER_AT_ONCE = frozenset(
+    {"/admin/v1/audit.csv", "/admin/v1/audit.jsonl", "/admin/v1/audit/verify"}
+)
+"""Everything there is: that takes as long as it is."""
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "/billing/v1/unit-cost": ("?since={day}&until={today}&price_per_gpu_hour=2.35&gpus=4",),
-    "/admin/v1/audit/verify": ("?since={day}",),
+    "/console/audit": ("", "?tenant_id={tenant_id}", "?action=key.*", "?since={today_minutes}"),
+    "/console/audit/chain": ("", "?check=1"),
+    "/console/live": ("", "?search=number"),
+    "/console/money/invoices": ("", "?tenant_id={tenant_id}", "?period={month}"),
+    "/console/requests": ("", "?tenant_id={tenant_id}"),
+    "/console/tenants": ("", "?search=99"),
+    "/console/usage": (
+        "",
+        "?by=key",
+        "?by=model&period=7d",
+        "?period=today",
+        "?tenant_id={tenant_id}&by=key",
+    ),
 }
-"""How else a route is asked than plainly."""
+"""How a route is asked otherwise than plainly."""
 
 
 class Sample(NamedTuple):
@@ -34,6 +48,12 @@ class Sample(NamedTuple):
     path: str
     own: bool
     """Whether a tenant's admin asks it, and not the admin."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether somebody waits to see it: no API by itself, and no file."""
+        path = self.path.partition("?")[0]
+        return path.startswith("/console") and not path.endswith(".csv")
 
 
 class NoSample(Exception):

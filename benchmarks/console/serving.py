@@ -70,6 +70,10 @@ class Visitor:
             raise RuntimeError(f"the log-in was answered with {answer.status}")
         self._cookie = session[0]
 
+    def anew(self) -> None:
+        """Over another connection: the gateway closes one that is idle for long."""
+        self._connection.close()
+
     def get(self, path: str) -> Answer:
         """One page, read whole."""
         began_s = time.perf_counter()
