@@ -142,6 +142,11 @@ class Visit:
             values.setdefault(name, []).append(str(value).replace("\x00", ""))
         return Form(values)
 
+    @property
+    def simulates(self) -> bool:
+        """Whether simulated workers serve here, so that figures may come of them."""
+        return any(view.simulated for view in self.parts.fleet.views())
+
     def _draw(self, template: str, context: dict[str, Any]) -> str:
         now_ms = self.parts.clock.now_ms()
         return self._renderer.draw(template, {"visit": self, "now_ms": now_ms, **context})

@@ -196,3 +196,16 @@ async def test_while_postgres_is_away_nothing_is_changed_and_it_is_said(
     assert answer.status_code == 503
     assert "A store cannot be reached" in answer.text
     assert (await visitor.get("/console/workers")).status_code == 200
+
+
+@pytest.mark.parametrize(("engine", "said"), [("simulated", True), ("sglang", False)])
+async def test_every_page_says_that_simulated_workers_serve_here(
+    visitor: Visitor, gateway: Gateway, engine: str, said: bool
+) -> None:
+    """To whoever is logged in: times, tokens and money on the page come of them too."""
+    worker = Worker(id="v", model="m", url="http://127.0.0.1:2", engine=engine)
+    await visitor.administration.register_worker(ME, worker)
+    await gateway.directory.refresh()
+    await visitor.log_in()
+    for path in ("/console/live", "/console/usage", "/console/money/unit-cost"):
+        assert ("simulated workers" in (await visitor.get(path)).text) is said
