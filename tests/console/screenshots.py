@@ -1,4 +1,5 @@
-"""Pictures of the console for its documentation, made with `WEIR_SCREENSHOTS=folder` and else not:
+"""Pictures of the console for its documentation, made with
+`WEIR_SCREENSHOTS=folder .venv/bin/python -m pytest tests/console/screenshots.py` and by no target:
 what the pages look like is for people to judge. Of few colours, so that they are small."""
 
 import os
@@ -16,10 +17,8 @@ from playwright.sync_api import Page
 from weir_dev import WeirDev
 
 Come = Callable[..., AbstractContextManager[Visitor]]
-FOLDER = os.environ.get("WEIR_SCREENSHOTS")
 BYTES_MAX = 150_000
 HEIGHT = 1_000
-pytestmark = pytest.mark.skipif(not FOLDER, reason="WEIR_SCREENSHOTS names no folder")
 
 
 def test_pictures_are_made(visit: Come, console_system: WeirDev) -> None:
@@ -63,7 +62,7 @@ def test_pictures_are_made(visit: Come, console_system: WeirDev) -> None:
 
 
 def _picture(page: Page, name: str) -> None:
-    path = Path(FOLDER or ".") / f"{name}.png"
+    path = Path(os.environ["WEIR_SCREENSHOTS"]) / f"{name}.png"
     with Image.open(BytesIO(page.screenshot())) as drawn:
         drawn.convert("RGB").quantize(128).save(path, optimize=True)
     assert path.stat().st_size <= BYTES_MAX, f"{path} is too large"
