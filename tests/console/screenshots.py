@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
 
-import pytest
 from console.browser import PHONE, Visitor
 from console.console_roles import user
 from console.test_story_limits import Client, eventually
