@@ -95,7 +95,7 @@ async def test_who_is_nearest_to_a_limit_comes_first_and_fifty_are_shown(
     shown = re.findall(r'id="tenant-t(\d+)"', page)
     assert shown == [str(use) for use in range(999, 949, -1)]
     said = await text_of(visitor)
-    assert "At least 1,000 are active" in said
+    assert "At least 1,000 tenants are active" in said
     assert "950 more are further from their limits" in said
     for path in PATHS:
         answer = await visitor.get(f"{path}?search=name+77")
