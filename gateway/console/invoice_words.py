@@ -12,7 +12,7 @@ ADVICE = {
     "reason.",
     Obstacle.STILL_OPEN: "Wait until these requests have ended, or issue with a reason.",
     Obstacle.UNBILLED: "Draft the invoice in the other currency too, or issue with a reason.",
-    Obstacle.DEAD_LETTERS: "Look at them with weir dead-letter list, or issue with a reason.",
+    Obstacle.DEAD_LETTERS: "Look at them with weir dead-letters list, or issue with a reason.",
     Obstacle.ROLLUPS_DIFFER: "Nothing can be issued before it is known why: see Reconciliation.",
     Obstacle.LINES_DISAGREE: "Nothing can be issued before it is known why: see Reconciliation.",
 }
