@@ -20,6 +20,7 @@ ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
 URL = re.compile(r"[!-~]{1,2048}")
 EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
+NETWORKS_MAX = 100
 PASSWORD_CHARACTERS_MIN = 12
 PASSWORD_CHARACTERS_MAX = 1024
 TOKENS_MAX = 2**31 - 1
@@ -74,15 +75,22 @@ def _time_zones() -> frozenset[str]:
 
 
 def check_networks(networks: Sequence[str] | None) -> list[str] | None:
-    """Networks in canonical CIDR; a single address is its own network. None allows all."""
+    """At most NETWORKS_MAX networks in canonical CIDR; a single address is its own network. None
+    allows all."""
     if networks is None:
         return None
-    if not networks:
-        raise _wrong("ip_allow", "null, or at least one network")
+    if not 1 <= len(networks) <= NETWORKS_MAX:
+        raise _wrong("ip_allow", f"null, or 1 to {NETWORKS_MAX} networks")
     try:
-        return [str(ipaddress.ip_network(network)) for network in networks]
+        return [str(_network(text)) for text in networks]
     except ValueError as error:
         raise _wrong("ip_allow", "networks in CIDR such as 10.0.0.0/8, host bits zero") from error
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    if "%" in text:
+        raise ValueError("a zone means something on its own host only, and may be of any length")
+    return ipaddress.ip_network(text)
 
 
 def check_model(model: Model) -> Model:

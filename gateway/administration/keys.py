@@ -29,6 +29,8 @@ from gateway.errors import Conflict, NotFound, Unprocessable
 
 GRACE_MAX_MS = 90 * 24 * 3600 * 1000
 HINT_CHARACTERS = 4
+MODELS_MAX = 100
+"""Each request looks through the list of its key."""
 
 
 class KeyVerbs(Store):
@@ -219,6 +221,8 @@ def _class_of(request_class: RequestClass | str) -> RequestClass:
 async def _checked_models(db: AsyncConnection, models: Sequence[str] | None) -> list[str] | None:
     if models is None:
         return None
+    if len(models) > MODELS_MAX:
+        raise Unprocessable(f"models: must be {MODELS_MAX} at most", param="models")
     known = await known_models(db)
     for model_id in models:
         if model_id not in known:

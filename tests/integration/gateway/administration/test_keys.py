@@ -77,9 +77,11 @@ async def test_a_key_is_created_as_given(administration: Administration) -> None
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"request_class": "premium"}, "class"),
     ({"models": ["gpt-5"]}, "models"),
+    ({"models": ["m"] * 101}, "models"),
     ({"ip_allow": ["10.0.0.1/8"]}, "ip_allow"),
     ({"ip_allow": ["example.com"]}, "ip_allow"),
     ({"ip_allow": []}, "ip_allow"),
+    ({"ip_allow": [f"10.0.0.{each}" for each in range(101)]}, "ip_allow"),
     ({"expires_at_ms": 1}, "expires_at"),
     ({"secret": "sk-weir-short"}, "secret"),
     ({"secret": "x" * 60}, "secret"),

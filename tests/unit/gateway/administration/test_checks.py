@@ -108,9 +108,17 @@ def test_networks_become_canonical() -> None:
         "192.0.2.1/32",
         "2001:db8::/32",
     ]
-    for bad in ([], ["10.0.0.1/8"], ["10.0.0.0/33"], [""], ["::/129"]):
+    for bad in ([], ["10.0.0.1/8"], ["10.0.0.0/33"], [""], ["::/129"], ["fe80::%eth0/64"]):
         with pytest.raises(Unprocessable):
             checks.check_networks(bad)
+
+
+def test_a_key_has_so_many_networks_at_most() -> None:
+    """Each of its requests looks through them."""
+    networks = [f"10.0.0.{each}" for each in range(checks.NETWORKS_MAX)]
+    assert len(checks.check_networks(networks) or []) == 100
+    with pytest.raises(Unprocessable, match="ip_allow: must be null, or 1 to 100 networks"):
+        checks.check_networks([*networks, "10.0.1.0"])
 
 
 def test_an_expiry_lies_in_the_future() -> None:

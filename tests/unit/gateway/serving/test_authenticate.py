@@ -1,4 +1,5 @@
 import hashlib
+import ipaddress
 
 import pytest
 from memory_ports import START_MS, MemoryDirectory
@@ -122,6 +123,49 @@ def test_a_key_may_be_bound_to_networks(client_ip: str | None, allowed: bool) ->
     with pytest.raises(PermissionDenied) as caught:
         ask(directory, client_ip=client_ip)
     assert caught.value.code == "ip_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("client_ip", "allowed"),
+    [
+        ("10.0.0.0", True),
+        ("10.0.3.255", True),
+        ("10.0.4.0", False),
+        ("10.0.7.255", False),
+        ("10.0.8.1", True),
+        ("10.0.8.2", False),
+        ("0.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::a00:801", False),
+        ("::5", True),
+    ],
+)
+def test_networks_hold_in_any_order_and_within_each_other(client_ip: str, allowed: bool) -> None:
+    """Their first and last addresses, neighbours, one inside another; a number of one version of IP
+    is not the other's."""
+    networks = ("10.0.8.1/32", "10.0.2.0/23", "::5/128", "10.0.0.0/23", "10.0.1.7/32")
+    directory = with_key(a_key(ip_allow=networks))
+    if allowed:
+        assert ask(directory, client_ip=client_ip)
+        return
+    with pytest.raises(PermissionDenied):
+        ask(directory, client_ip=client_ip)
+
+
+def test_networks_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred networks, on the event loop, at every request: only the first pays for parsing."""
+    parsed: list[str] = []
+    parse = ipaddress.ip_network
+
+    def counted(text: str, *, strict: bool) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+        parsed.append(text)
+        return parse(text, strict=strict)
+
+    monkeypatch.setattr(ipaddress, "ip_network", counted)
+    networks = tuple(f"192.0.2.{each}/32" for each in range(100))
+    for _ in range(3):
+        assert ask(with_key(a_key(ip_allow=networks)), client_ip="192.0.2.99")
+    assert len(parsed) == 100
 
 
 def test_models_are_those_of_the_key() -> None:
