@@ -36,6 +36,27 @@ class UsageSource(StrEnum):
     """Nothing was seen from the engine; the prompt is what admission counted, the output 0."""
 
 
+class UsageFlag(StrEnum):
+    """What was odd about a request's usage, or about the way that its record came."""
+
+    CACHED_OVER_PROMPT = "cached_over_prompt"
+    CACHED_UNKNOWN = "cached_unknown"
+    COUNT_INFERRED = "count_inferred"
+    COUNT_OUT_OF_RANGE = "count_out_of_range"
+    CUT_SHORT = "cut_short"
+    END_UNKNOWN = "end_unknown"
+    FINISH_UNKNOWN = "finish_unknown"
+    PROMPT_COUNTED = "prompt_counted"
+    PROMPT_OVER_COUNT = "prompt_over_count"
+    PROMPT_UNKNOWN = "prompt_unknown"
+    RATED_LATER = "rated_later"
+    REAPED = "reaped"
+    REASONING_OVER_OUTPUT = "reasoning_over_output"
+    SENT_DIRECTLY = "sent_directly"
+    SIMULATED = "simulated"
+    USAGE_FELL = "usage_fell"
+
+
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What one admitted request used.
 
@@ -70,7 +91,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     finish_reason: str | None = None
     usage_source: UsageSource
     usage_flags: tuple[str, ...] = ()
-    """Anomalies met while counting, such as `cached_over_prompt`."""
+    """`UsageFlag`s, and those of newer releases."""
     provider: str = "self"
     """`self` or `hosted:<name>`."""
     worker_id: str | None = None

@@ -14,9 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.price_book import PriceBook
 from billing.domain.rating import rate
+from billing.domain.usage_record import UsageFlag
 from billing.postgres.prices import load_book, unix_ms_of
 
-RATED_LATER = "rated_later"
+RATED_LATER = UsageFlag.RATED_LATER.value
 """Flags a record that got its price after it was written."""
 ROWS_AT_ONCE = 1_000
 _QUARTER = timedelta(minutes=15)

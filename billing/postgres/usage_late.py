@@ -12,12 +12,12 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.domain.usage_record import UsageRecord
+from billing.domain.usage_record import UsageFlag, UsageRecord
 from billing.postgres.usage_insert import JournaledRecord
 
-REAPED = "reaped"
+REAPED = UsageFlag.REAPED.value
 """Flags rows that another gateway wrote in the place of one that was gone."""
-SENT_DIRECTLY = "sent_directly"
+SENT_DIRECTLY = UsageFlag.SENT_DIRECTLY.value
 """Flags rows that a gateway sent past its journal. The release before sent some without it, and
 kept nothing where their journal told their end too."""
 

@@ -1,6 +1,6 @@
 """What a request's record says in codes, in words."""
 
-from billing.domain.usage_record import Outcome, UsageSource
+from billing.domain.usage_record import Outcome, UsageFlag, UsageSource
 
 OUTCOMES = {
     Outcome.COMPLETED: "completed",
@@ -26,17 +26,24 @@ SOURCES = {
     UsageSource.ESTIMATED: "Nothing was heard from the engine: the prompt is as admission counted "
     "it, and no output is counted.",
 }
-FLAGS = {
-    "cached_over_prompt": "the engine said more cached tokens than the prompt has",
-    "cached_unknown": "the engine did not say how much was cached",
-    "count_out_of_range": "a count was out of every range and was cut",
-    "cut_short": "the stream ended before its finish",
-    "finish_unknown": "the engine did not say why it finished",
-    "prompt_counted": "the prompt is as the gateway counted it",
-    "prompt_over_count": "the engine counted a longer prompt than the gateway",
-    "prompt_unknown": "nobody counted the prompt",
-    "rated_later": "the price was written after the request had ended",
-    "reasoning_over_output": "the engine said more reasoning tokens than output has",
+FLAGS: dict[str, str] = {
+    UsageFlag.CACHED_OVER_PROMPT: "the engine said more cached tokens than the prompt has",
+    UsageFlag.CACHED_UNKNOWN: "the engine did not say how much was cached",
+    UsageFlag.COUNT_INFERRED: "the engine's counts did not add up to its total, which is taken as "
+    "right",
+    UsageFlag.COUNT_OUT_OF_RANGE: "a count was out of every range and was cut",
+    UsageFlag.CUT_SHORT: "the stream ended before its finish",
+    UsageFlag.END_UNKNOWN: "nobody knows how it ended: its gateway was lost while it ran",
+    UsageFlag.FINISH_UNKNOWN: "the engine did not say why it finished",
+    UsageFlag.PROMPT_COUNTED: "the prompt is as the gateway counted it",
+    UsageFlag.PROMPT_OVER_COUNT: "the engine counted a longer prompt than the gateway",
+    UsageFlag.PROMPT_UNKNOWN: "nobody counted the prompt",
+    UsageFlag.RATED_LATER: "the price was written after the request had ended",
+    UsageFlag.REAPED: "another gateway wrote it in the place of one that was lost",
+    UsageFlag.REASONING_OVER_OUTPUT: "the engine said more reasoning tokens than output has",
+    UsageFlag.SENT_DIRECTLY: "its gateway could not write it to its disk, and sent it at once",
+    UsageFlag.SIMULATED: "made up for a demonstration",
+    UsageFlag.USAGE_FELL: "the engine took back some of what it had counted",
 }
 
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from billing.domain.policy import CURRENT_POLICY, is_billable
-from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
+from billing.domain.usage_record import Outcome, UsageFlag, UsageRecord, UsageSource
 from gateway.domain.lease import Admitted
 from gateway.domain.presence import GONE_MS, Heartbeat, Standing
 
 FINAL_MS = 24 * 3_600_000
-REAPED = "reaped"
+REAPED = UsageFlag.REAPED.value
 """Flags every row that another gateway wrote in the place of one that is gone."""
-END_UNKNOWN = "end_unknown"
+END_UNKNOWN = UsageFlag.END_UNKNOWN.value
 """And those of them whose request had not ended, as far as its copy knew."""
 
 

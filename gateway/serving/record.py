@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from billing.domain.policy import CURRENT_POLICY, is_billable
-from billing.domain.usage_record import Outcome, UsageRecord, UsageSource
+from billing.domain.usage_record import Outcome, UsageFlag, UsageRecord, UsageSource
 from gateway.domain.hosted import HostedTarget
 from gateway.domain.lease import Admitted
 from gateway.serving.choice import Choice
@@ -21,7 +21,7 @@ class Totals:
     output: int
     reasoning: int
     source: UsageSource
-    flags: tuple[str, ...]
+    flags: tuple[UsageFlag, ...]
 
 
 _TRUST = (
@@ -53,24 +53,24 @@ def count(
             prompt += known.prompt_tokens or 0
             cached += min(known.cached_tokens or 0, known.prompt_tokens or 0)
             if (known.cached_tokens or 0) > (known.prompt_tokens or 0):
-                flags.add("cached_over_prompt")
+                flags.add(UsageFlag.CACHED_OVER_PROMPT)
             if not has_media and counted is not None and (known.prompt_tokens or 0) > counted:
-                flags.add("prompt_over_count")
+                flags.add(UsageFlag.PROMPT_OVER_COUNT)
         elif any(choice.began for choice in choices if choice.prompt == index):
             prompt += counted or 0
             sources.append(UsageSource.COUNTED)
-            flags.add("prompt_unknown" if counted is None else "prompt_counted")
+            flags.add(UsageFlag.PROMPT_UNKNOWN if counted is None else UsageFlag.PROMPT_COUNTED)
     if any(choice.cut_short for choice in choices):
-        flags.add("cut_short")
+        flags.add(UsageFlag.CUT_SHORT)
     if any(choice.cached_is_unknown for choice in choices):
-        flags.add("cached_unknown")
+        flags.add(UsageFlag.CACHED_UNKNOWN)
     if any(choice.ended_oddly for choice in choices):
-        flags.add("finish_unknown")
+        flags.add(UsageFlag.FINISH_UNKNOWN)
     if reasoning > output:
-        flags.add("reasoning_over_output")
+        flags.add(UsageFlag.REASONING_OVER_OUTPUT)
         reasoning = output
     if max(prompt, output) > COUNT_MAX:
-        flags.add("count_out_of_range")
+        flags.add(UsageFlag.COUNT_OUT_OF_RANGE)
         prompt, output = min(prompt, COUNT_MAX), min(output, COUNT_MAX)
         cached, reasoning = min(cached, prompt), min(reasoning, output)
     source = max(sources, key=_TRUST.index, default=UsageSource.ESTIMATED)
@@ -97,14 +97,14 @@ def _longest(choices: Sequence[Choice]) -> Usage | None:
     return max(said, key=lambda usage: usage.prompt_tokens or 0, default=None)
 
 
-def _marks(usage: Usage) -> Iterator[str]:
+def _marks(usage: Usage) -> Iterator[UsageFlag]:
     """What is odd about one account, as a record flags it."""
     if usage.out_of_range:
-        yield "count_out_of_range"
+        yield UsageFlag.COUNT_OUT_OF_RANGE
     if usage.inferred:
-        yield "count_inferred"
+        yield UsageFlag.COUNT_INFERRED
     if usage.fell:
-        yield "usage_fell"
+        yield UsageFlag.USAGE_FELL
 
 
 def client_usage(record: UsageRecord, choices: Sequence[Choice]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from billing.domain.usage_record import Outcome, UsageFlag, UsageSource
 from gateway.console.request_timeline import timeline_of
 from gateway.console.request_words import FLAGS, OUTCOMES, SOURCES, flag_text, outcome_text
 from gateway.domain.instants import shown
@@ -106,8 +107,9 @@ def test_a_life_of_no_time_is_drawn() -> None:
 
 
 def test_every_code_has_words() -> None:
-    """And one that is not known stays what it is."""
-    for words in (OUTCOMES, SOURCES, FLAGS):
+    """Of all that a record may carry; and one that is not known stays what it is."""
+    for words, codes in ((OUTCOMES, Outcome), (SOURCES, UsageSource), (FLAGS, UsageFlag)):
+        assert set(words) == set(codes)
         assert all(text and "_" not in text for text in words.values())
     assert outcome_text("newer_code") == "newer_code"
     assert flag_text("newer_flag") == "newer_flag"
