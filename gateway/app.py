@@ -96,11 +96,9 @@ class Gateway:
         self.redis = connect_redis(
             settings.redis_url, timeout_ms=settings.redis_timeout_ms, guard=Pulse()
         )
-        self.postgres = async_engine(settings.database_url, pool_size=4)
-        # Administration and shipping never wait for each other's connections.
-        self.shipping_postgres = async_engine(settings.database_url, pool_size=2)
+        self._open_pools(settings.database_url)
         self.directory = CachedDirectory(
-            self.postgres, redis=self.redis, poll_ms=settings.directory_poll_ms
+            self.directory_postgres, redis=self.redis, poll_ms=settings.directory_poll_ms
         )
         self.births = Births(self.redis, history_in(self.postgres))
         self.ledger = RedisLedger(
@@ -108,12 +106,6 @@ class Gateway:
             ttl_ms=settings.lease_ttl_ms,
             timeout_ms=settings.redis_timeout_ms,
             births=self.births,
-        )
-        self.spend_postgres = async_engine(settings.database_url, pool_size=CONNECTIONS)
-        self.usage_postgres = async_engine(settings.database_url, pool_size=USAGE_POOL_SIZE)
-        self.reconciling_postgres = async_engine(settings.database_url, pool_size=4)
-        self.invoicing_postgres = async_engine(
-            settings.database_url, pool_size=InvoiceDesk.POOL_SIZE
         )
         self.gateways = Gateways(self.redis, self.births)
         self.completeness = UsageCompleteness(self.gateways, self.postgres)
@@ -150,6 +142,16 @@ class Gateway:
         )
         self.latencies, self.hosted_use = told_to_others(self.redis, self.clock)
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _open_pools(self, database_url: str) -> None:
+        # Each has its own, so that nobody waits for a connection that another holds.
+        self.postgres = async_engine(database_url, pool_size=4)
+        self.directory_postgres = async_engine(database_url, pool_size=1)
+        self.shipping_postgres = async_engine(database_url, pool_size=2)
+        self.spend_postgres = async_engine(database_url, pool_size=CONNECTIONS)
+        self.usage_postgres = async_engine(database_url, pool_size=USAGE_POOL_SIZE)
+        self.reconciling_postgres = async_engine(database_url, pool_size=4)
+        self.invoicing_postgres = async_engine(database_url, pool_size=InvoiceDesk.POOL_SIZE)
 
     async def open(self) -> None:
         """Recover the journal, load the directory, start what runs behind the requests.
@@ -267,6 +269,7 @@ class Gateway:
         await self.journal.close()
         await self.redis.aclose()
         await self.postgres.dispose()
+        await self.directory_postgres.dispose()
         await self.shipping_postgres.dispose()
         await self.spend_postgres.dispose()
         await self.usage_postgres.dispose()

@@ -100,7 +100,7 @@ class CachedDirectory:
 
     async def refresh(self) -> None:
         """Look at Postgres now. Raises what the driver raises where it cannot be read."""
-        began, seen = time.monotonic(), self._seen
+        began, seen = self._begin_look(), self._seen
         async with asyncio.timeout(POLL_TIMEOUT_S if self._whole else LOAD_TIMEOUT_S):
             async with self._engine.connect() as db:
                 newest = await newest_change(db)
@@ -186,6 +186,12 @@ class CachedDirectory:
     def _is_awake(self) -> bool:
         return max(self._looked_at, self._revocations_looked_at) >= self._standstill.woke_at
 
+    def _begin_look(self) -> float:
+        # Ticked first: a look that begins before the process has noticed its standstill would be
+        # taken for one from before it.
+        self._standstill.tick()
+        return time.monotonic()
+
     def _has_looked(self) -> None:
         self._next_look.set()
         self._next_look = asyncio.Event()
@@ -254,7 +260,7 @@ class CachedDirectory:
         self._price_news_looked_at = began
 
     async def _look_at_revocations(self, redis: RedisClient) -> None:
-        began = time.monotonic()
+        began = self._begin_look()
         now_ms = self._now_ms()
         since_ms = max(self._revocations_seen_ms - CLOCK_SKEW_MS, now_ms - KEPT_MS)
         revocations = await read_revocations(redis, since_ms=since_ms)

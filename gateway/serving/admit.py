@@ -55,7 +55,7 @@ async def admit(
     needs: Estimate,
     *,
     count: Callable[[], Awaitable[Estimate]],
-    caller_now: Callable[[], Caller],
+    caller_now: Callable[[], Awaitable[Caller]],
     is_served: bool,
     leases: Leases,
     journal: UsageJournal,
@@ -194,7 +194,7 @@ class RequestScopes:
         needs: Estimate,
         count: Callable[[], Awaitable[Estimate]],
         leases: Leases,
-        caller_now: Callable[[], Caller],
+        caller_now: Callable[[], Awaitable[Caller]],
     ) -> None:
         self.needs = needs
         self._caller_now = caller_now
@@ -215,27 +215,28 @@ class RequestScopes:
     async def has_room(self) -> bool:
         """See `Sight`."""
         try:
-            sight = self._sight()
+            sight = await self._sight()
         except WeirError:
             return True  # it is told when it asks
         return await sight.has_room()
 
     async def refusal(self, *, of_budget: bool = False) -> WeirError | None:
         """See `Sight`. What rests on tokens that were not counted is not told."""
-        refused = await self._sight().refusal(of_budget=of_budget)
+        sight = await self._sight()
+        refused = await sight.refusal(of_budget=of_budget)
         if refused is not None and refused.rests_on_tokens and self.needs.spared:
             return None
         if isinstance(refused, QuotaExceeded):
             self._asking.spending.say_what_fits(refused)
         return refused
 
-    def _sight(self) -> LeaseSight:
-        asking = self._asking
-        return LeaseSight(self._leases, self._caller_now(), asking.model.id, self._demand())
+    async def _sight(self) -> LeaseSight:
+        asking, caller = self._asking, await self._caller_now()
+        return LeaseSight(self._leases, caller, asking.model.id, self._demand())
 
     async def _acquire(self) -> ScopesHeld:
         asking, spending = self._asking, self._asking.spending
-        caller, demand = self._caller_now(), self._demand()
+        caller, demand = await self._caller_now(), self._demand()
         try:
             lease, uses = await self._leases.acquire(
                 caller, asking.model.id, demand, is_bounded=self.needs.is_bounded

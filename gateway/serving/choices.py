@@ -7,7 +7,7 @@ its place taken back: then all its streams are aborted, and begin anew on its ne
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from gateway.domain import routing
@@ -45,7 +45,7 @@ class ChoiceStreams:
         pool: str,
         place: HeldPlace | None,
         max_tokens: int,
-        check_caller: Callable[[], object],
+        check_caller: Callable[[], Awaitable[object]],
     ) -> None:
         """Only workers of `pool` are asked. `max_tokens` is what each choice's engine is told.
         Without a place no worker has room, or none is there: only a hosted provider is asked.
@@ -93,7 +93,7 @@ class ChoiceStreams:
                     await place.wait_again()
                 if self._live.stopped is not None:
                     return
-                self._check_caller()
+                await self._check_caller()
             except WeirError:
                 self.is_refused = True
                 place.release(None)

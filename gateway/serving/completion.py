@@ -215,10 +215,11 @@ class Completions:
             stores_unseen_ms_max=self._policy.stores_unseen_ms_max,
         )
 
-    def _caller_now(self, asking: Asking) -> Caller:
+    async def _caller_now(self, asking: Asking) -> Caller:
         """Who asks, as it is now: a request may have waited for minutes."""
         if self._clock.monotonic_us() - asking.arrival.at_us < _READ_AGAIN_US:
             return asking.caller
+        await self._directory.waken()
         caller = self._caller(asking.arrival, now_ms=self._clock.now_ms())
         usable_model(caller, asking.model.id, self._directory)
         return caller

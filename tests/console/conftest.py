@@ -18,6 +18,12 @@ from sdk.seen import Caller  # noqa: E402
 from weir_dev import WeirDev, weir_dev  # noqa: E402
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs no browser comes first: while one is open Playwright's event loop runs in this
+    thread, and there no test with a loop of its own can."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def node() -> Iterator[NodeSdk]:
     """The SDK in one Node process. Without Node there is nothing to test, and that is a failure."""

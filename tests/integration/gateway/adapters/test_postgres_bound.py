@@ -9,7 +9,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.app import Gateway
 from gateway.settings import Settings
 
-CONNECTIONS_MAX = 21
+CONNECTIONS_MAX = 22
 """As docs/architecture.md says."""
 
 
@@ -42,7 +42,7 @@ async def test_m06_a_pool_is_a_bound(database_url: str) -> None:
     await watching.dispose()
 
 
-async def test_m06_a_gateway_has_twenty_one_connections_at_most(
+async def test_m06_a_gateway_has_twenty_two_connections_at_most(
     database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     """Its pools together, and none of them overflows."""
@@ -51,6 +51,7 @@ async def test_m06_a_gateway_has_twenty_one_connections_at_most(
     )
     engines = (
         gateway.postgres,
+        gateway.directory_postgres,
         gateway.shipping_postgres,
         gateway.spend_postgres,
         gateway.usage_postgres,

@@ -52,6 +52,10 @@ class NoPlace:
         """Nobody is told."""
 
 
+async def _is_allowed() -> None:
+    """Nothing was revoked meanwhile."""
+
+
 class Streams:
     """The streams of some choices on scripted workers."""
 
@@ -81,7 +85,7 @@ class Streams:
             pool="m",
             place=cast("HeldPlace", NoPlace()),
             max_tokens=max_tokens,
-            check_caller=lambda: caller,
+            check_caller=_is_allowed,
         )
 
     async def read(self) -> list[tuple[int, Event]]:
