@@ -77,6 +77,24 @@ async def test_who_may_not_ask_any_more_is_refused_after_the_wait(what: str) -> 
         assert (len(gateway.engine.streams), len(gateway.journal.admissions)) == (1, 1)
 
 
+async def test_who_waits_through_a_standstill_goes_on_once_a_store_was_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """B07: nothing is decided on what was seen before it, and nobody is refused for it."""
+    go_on = asyncio.Event()
+    async with one_place([go_on, *events.answer(["a"])], events.answer(["b"])) as gateway:
+        first, second = await waits_behind_one(gateway)
+        gateway.directory.revocations_age_ms = 2**53
+
+        async def waken() -> None:
+            await asyncio.sleep(0)
+            gateway.directory.revocations_age_ms = 0
+
+        monkeypatch.setattr(gateway.directory, "waken", waken)
+        go_on.set()
+        assert [(await first).status, (await second).status] == [200, 200]
+
+
 async def test_a_limit_that_was_lowered_meanwhile_holds() -> None:
     """INV-2: the limit then in force."""
     go_on = asyncio.Event()
