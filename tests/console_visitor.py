@@ -22,6 +22,12 @@ class Visitor:
     administration: Administration
     page: str = ""
 
+    @property
+    def csrf_field(self) -> bytes:
+        """The token that the last page held, as a form sends it."""
+        found = CSRF.search(self.page)
+        return f"csrf={found[1] if found else ''}".encode()
+
     async def get(self, path: str, **headers: str) -> httpx.Response:
         """A page."""
         answer = await self.client.get(path, headers=headers)
@@ -46,3 +52,16 @@ class Visitor:
         assert answer.status_code == 303, answer.text
         home = await self.get("/console")
         await self.get(home.headers["location"])
+
+    async def asks_wrongly(self, path: str, *, field: str | None = None) -> None:
+        """A list with a filter that it cannot take: the page says so, and why at the field. Without
+        one it is the cursor that is wrong."""
+        answer = await self.get(path)
+        assert answer.status_code == 422, path
+        said = (
+            "The page of the list is none that a page led to."
+            if field is None
+            else "What was asked for was not understood: see the fields below."
+        )
+        assert said in self.page, path
+        assert field is None or f'id="f-{field}-error"' in self.page, path

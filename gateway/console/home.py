@@ -10,6 +10,7 @@ from gateway.console.cookies import THEMES, theme_cookie
 from gateway.console.guard import LOGIN_PATH, own_path
 from gateway.console.visit import Answer, Here
 from gateway.errors import NotFound
+from gateway.http.form_fields import OPEN_BYTES_MAX
 
 
 @get("/", opt=personal_page())
@@ -19,7 +20,7 @@ async def go_home(visit: Here) -> Answer:
     return visit.go(places[0].path if places else "/console/account")
 
 
-@post("/theme", opt=open_page())
+@post("/theme", opt=open_page(), request_max_body_size=OPEN_BYTES_MAX)
 async def set_theme(visit: Here) -> Answer:
     """Keep a theme in this browser, and back to the page it was chosen on."""
     form = await visit.form()

@@ -9,6 +9,7 @@ from gateway.console.forms import Form
 from gateway.console.guard import LOGIN_PATH, own_path
 from gateway.console.visit import Answer, Here, Visit
 from gateway.errors import Overloaded, StoreUnavailable, Unauthorized
+from gateway.http.form_fields import OPEN_BYTES_MAX
 from gateway.http.session_cookie import no_session_cookie, session_cookie
 
 REFUSED = (
@@ -34,7 +35,7 @@ async def show_login(visit: Here) -> Answer:
     return _login_page(visit, Form.filled({"email": "", "next": query.text("next")}), notice=notice)
 
 
-@post("/login", opt=open_page())
+@post("/login", opt=open_page(), request_max_body_size=OPEN_BYTES_MAX)
 async def log_in(visit: Here) -> Answer:
     """Begin a session and lead to the page that was asked for."""
     form = await visit.form()

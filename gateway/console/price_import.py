@@ -11,10 +11,13 @@ from gateway.console.forms import Form
 from gateway.console.money_forms import TOLD, told
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
+from gateway.http.form_fields import form_fields
 
 _PATH = "/console/money/prices"
 _KINDS = [(ending, ending.removeprefix(".").upper()) for ending in READERS]
 EFFECTS_SHOWN = 200
+IMPORT_BYTES_MAX = 4 * 1024 * 1024
+"""A price book is the largest thing that is sent."""
 
 
 @get("/money/prices/import", opt=page(Permission.PRICES_WRITE))
@@ -23,7 +26,11 @@ async def show_import(visit: Here) -> Answer:
     return _form_page(visit, Form.filled({"kind": ".csv", "text": None}))
 
 
-@post("/money/prices/import", opt=page(Permission.PRICES_WRITE))
+@post(
+    "/money/prices/import",
+    opt=page(Permission.PRICES_WRITE),
+    request_max_body_size=IMPORT_BYTES_MAX,
+)
 async def preview_import(visit: Here) -> Answer:
     """What the file would do; nothing is written."""
     form = await _sent(visit)
@@ -49,7 +56,11 @@ async def preview_import(visit: Here) -> Answer:
     )
 
 
-@post("/money/prices/import/write", opt=page(Permission.PRICES_WRITE))
+@post(
+    "/money/prices/import/write",
+    opt=page(Permission.PRICES_WRITE),
+    request_max_body_size=IMPORT_BYTES_MAX,
+)
 async def write_import(visit: Here) -> Answer:
     """Write all of it, or where any line is refused, nothing."""
     form = await _sent(visit)
@@ -70,7 +81,7 @@ async def write_import(visit: Here) -> Answer:
 async def _sent(visit: Visit) -> Form:
     """The form; what an uploaded file holds stands in the place of what was pasted."""
     values: dict[str, list[str]] = {}
-    for name, value in (await visit.request.form()).multi_items():
+    for name, value in await form_fields(visit.request):
         if isinstance(value, UploadFile):
             data = await value.read()
             if data:

@@ -37,8 +37,8 @@ from gateway.console.parts import ConsoleParts
 from gateway.console.rendering import Renderer
 from gateway.console.visit import Visit
 
-FORM_BYTES_MAX = 4 * 1024 * 1024
-"""A price book to import is the largest thing that is sent."""
+FORM_BYTES_MAX = 1024 * 1024
+"""Of what who is logged in sends, where a page names no other."""
 
 PAGES: Sequence[HTTPRouteHandler] = (
     *home.PAGES,

@@ -16,6 +16,7 @@ from gateway.console.rendering import Renderer, html_response, redirect_response
 from gateway.domain.account import TENANT_ROLES, User
 from gateway.domain.permissions import Caller, Permission
 from gateway.errors import NotFound, StoreUnavailable, Unprocessable
+from gateway.http.form_fields import form_fields
 from gateway.http.session_cookie import SESSION_COOKIE, keeps_to_https
 
 Answer = Response[str]
@@ -127,7 +128,7 @@ class Visit:
     async def form(self) -> Form:
         """What was sent. Raises Unprocessable for what no form of ours sends."""
         values: dict[str, list[str]] = {}
-        for name, value in (await self.request.form()).multi_items():
+        for name, value in await form_fields(self.request):
             if not isinstance(value, str) or len(value) > TEXT_CHARACTERS_MAX:
                 raise Unprocessable(f"{name}: must be a text", param=name)
             if "\x00" in value:

@@ -12,6 +12,7 @@ from gateway.errors import Conflict
 from gateway.http.access import anyone, signed_in
 from gateway.http.admin_bodies import LoginBody, OwnPasswordBody, read_body
 from gateway.http.admin_requests import AdminRequest, Verbs, actor_of
+from gateway.http.form_fields import OPEN_BYTES_MAX
 from gateway.http.guards import check_same_site
 from gateway.http.openapi_accounts import CallerAnswer
 from gateway.http.openapi_answers import UserAnswer
@@ -38,7 +39,10 @@ class SessionController(Controller):
         secret = request.cookies.get(SESSION_COOKIE, "")
         return Response(_caller_view(request.auth, secret), headers=NOT_STORED)
 
-    @post(opt=described(CallerAnswer, body=LoginBody) | anyone())
+    @post(
+        opt=described(CallerAnswer, body=LoginBody) | anyone(),
+        request_max_body_size=OPEN_BYTES_MAX,
+    )
     async def log_in(
         self, request: Request[Any, Any, Any], administration: Verbs
     ) -> Response[View]:

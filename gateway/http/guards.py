@@ -15,12 +15,12 @@ from gateway.domain.account import TENANT_ROLES, User
 from gateway.domain.permissions import PERMISSIONS_OF, Caller, Permission
 from gateway.errors import Forbidden, NotFound, Unauthorized
 from gateway.http.access import Access, Own, access_of, owner_of
+from gateway.http.form_fields import form_fields
 from gateway.http.session_cookie import SESSION_COOKIE
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 
@@ -173,9 +173,8 @@ async def _check_reach(
 
 
 async def _form_field(request: Request[Any, Any, Any]) -> str | None:
-    if not request.headers.get("content-type", "").startswith(FORMS):
-        return None
-    field = (await request.form()).get(CSRF_FIELD)
+    fields = dict(await form_fields(request))
+    field = fields.get(CSRF_FIELD)
     return field if isinstance(field, str) else None
 
 

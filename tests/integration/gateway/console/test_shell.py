@@ -3,12 +3,15 @@
 import re
 
 import pytest
-from console_visitor import Visitor
+from console_visitor import OWN, Visitor
 
 from gateway.administration import Administration
 from gateway.console.figures import UNKNOWN
+from gateway.console.price_import import IMPORT_BYTES_MAX
+from gateway.console.router import FORM_BYTES_MAX
 from gateway.domain.account import Role
 from gateway.errors import StoreUnavailable
+from gateway.http.form_fields import FIELDS_MAX, OPEN_BYTES_MAX, URL_ENCODED
 from gateway.serving.live_view import LiveView
 
 NAV = re.compile(r'<nav class="places".*?</nav>', re.DOTALL)
@@ -103,6 +106,55 @@ async def test_a_form_that_none_of_ours_sends_is_refused(visitor: Visitor) -> No
     answer = await visitor.post("/console/workers", {"id": "x" * 200_000})
     assert answer.status_code == 422
     assert "must be a text" in answer.text
+    answer = await visitor.client.post(
+        "/console/workers",
+        content=visitor.csrf_field + b"&id=%ff",
+        headers={**OWN, "content-type": URL_ENCODED},
+    )
+    assert answer.status_code == 422
+    assert "not UTF-8" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "bytes_max"),
+    [
+        ("/console/login", OPEN_BYTES_MAX),
+        ("/console/theme", OPEN_BYTES_MAX),
+        ("/console/workers", FORM_BYTES_MAX),
+        ("/console/money/prices/import", IMPORT_BYTES_MAX),
+        ("/console/money/prices/import/write", IMPORT_BYTES_MAX),
+    ],
+)
+async def test_no_more_is_read_than_a_page_needs(
+    visitor: Visitor, path: str, bytes_max: int
+) -> None:
+    """Least of whoever has not logged in; the rest is 413 in the console's look."""
+    if bytes_max > OPEN_BYTES_MAX:
+        await visitor.log_in()
+    sizes = {}
+    for size in (bytes_max, bytes_max + 1):
+        body = visitor.csrf_field + b"&a="
+        body += b"x" * (size - len(body))
+        answer = await visitor.client.post(
+            path, content=body, headers={**OWN, "content-type": URL_ENCODED}
+        )
+        sizes[size] = answer.status_code
+    assert sizes[bytes_max] != 413
+    assert sizes[bytes_max + 1] == 413
+    assert "That was too large" in answer.text
+
+
+async def test_too_many_fields_are_too_large(visitor: Visitor) -> None:
+    """413, before who sends them is known and after."""
+    body = b"a&" * FIELDS_MAX
+    for path in ("/console/login", "/console/workers"):
+        if path != "/console/login":
+            await visitor.log_in()
+        answer = await visitor.client.post(
+            path, content=body, headers={**OWN, "content-type": URL_ENCODED}
+        )
+        assert answer.status_code == 413
+        assert "That was too large" in answer.text
 
 
 async def test_the_theme_is_in_the_page_that_the_server_draws(visitor: Visitor) -> None:
