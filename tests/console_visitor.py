@@ -23,10 +23,10 @@ class Visitor:
     page: str = ""
 
     @property
-    def csrf_field(self) -> bytes:
-        """The token that the last page held, as a form sends it."""
+    def csrf(self) -> str:
+        """The token that the last page held, empty if it held none."""
         found = CSRF.search(self.page)
-        return f"csrf={found[1] if found else ''}".encode()
+        return found[1] if found else ""
 
     async def get(self, path: str, **headers: str) -> httpx.Response:
         """A page."""
@@ -38,8 +38,7 @@ class Visitor:
         self, path: str, fields: dict[str, str] | None = None, **headers: str
     ) -> httpx.Response:
         """A form, with the token that the last page held, if it held any."""
-        found = CSRF.search(self.page)
-        token = {"csrf": found[1]} if found else {}
+        token = {"csrf": self.csrf} if self.csrf else {}
         return await self.client.post(
             path, data={**token, **(fields or {})}, headers={**OWN, **headers}
         )

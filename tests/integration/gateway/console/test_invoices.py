@@ -184,7 +184,9 @@ async def test_lines_are_credited_and_then_all_that_is_left(
     page = (await visitor.get("/console/money/credit-notes?tenant_id=acme")).text
     assert "CN-2026-000002" in page
     assert "All of it is credited already." in (await visitor.get(f"{path}/credit")).text
-    assert (await visitor.get("/console/money/credit-notes?invoice_id=nope")).status_code == 422
+    await visitor.asks_wrongly("/console/money/credit-notes?tenant_id=A%20B", field="tenant_id")
+    await visitor.asks_wrongly("/console/money/credit-notes?invoice_id=nope", field="invoice_id")
+    await visitor.asks_wrongly("/console/money/credit-notes?cursor=x")
     assert (await visitor.get("/console/money/credit-notes/nope")).status_code == 404
 
 
@@ -210,8 +212,9 @@ async def test_the_list_is_filtered_paged_and_added_up(
     assert "tenant_id=acme" in following
     assert "INV-2026-000001" not in page
     assert "INV-2026-000001" in (await visitor.get(following)).text
-    for wrong in ("period=2026-13", "status=lost", "tenant_id=A%20B", "cursor=x"):
-        assert (await visitor.get(f"{PATH}?{wrong}")).status_code == 422
+    for wrong in ("period=2026-13", "status=lost", "tenant_id=A%20B"):
+        await visitor.asks_wrongly(f"{PATH}?{wrong}", field=wrong.partition("=")[0])
+    await visitor.asks_wrongly(f"{PATH}?cursor=x")
     assert (await visitor.get(f"{PATH}/nope")).status_code == 404
 
 
@@ -238,7 +241,8 @@ async def test_drafting_keeps_what_was_typed_when_it_cannot_be(
     assert answer.status_code == 303, answer.text
     assert "Am Wehr 1\n10115 Berlin" in (await visitor.get(f"{PATH}/seller")).text
     assert "No alerts" in (await visitor.get("/console/money/budget-alerts")).text
-    assert (await visitor.get("/console/money/budget-alerts?tenant_id=A%20B")).status_code == 422
+    await visitor.asks_wrongly("/console/money/budget-alerts?tenant_id=A%20B", field="tenant_id")
+    await visitor.asks_wrongly("/console/money/budget-alerts?cursor=x")
     await visitor.get(f"{PATH}/new")
 
     async def away(*_: object, **__: object) -> None:
