@@ -4,7 +4,7 @@ A number is never taken for "no limit", nor an empty field: of a field and its b
 something, or nothing is saved.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -196,6 +196,19 @@ def read_limits(form: Form, *, of_key: bool) -> dict[str, object]:
         if given:
             models[model_id] = given
     return {**found, "models": models} if models else found
+
+
+def only_models(form: Form, there: Collection[str]) -> Form:
+    """This form with its own fields alone, of each model once and of those that are `there`. Where
+    another is named, that is noted, and the form is not `ok`."""
+    asked = dict.fromkeys(form.all(MODEL))
+    models = [model_id for model_id in asked if model_id in there]
+    if len(models) < len(asked):
+        form.errors[""] = "A model of this form is there no more: its limits are left out."
+    names = {VERSION, *FIELD, *(NO_LIMIT + name for name in FIELD)}
+    names |= {model_field(model_id, each.name) for model_id in models for each in MODEL_FIELDS}
+    kept = {name: values[:1] for name, values in form.values.items() if name in names}
+    return Form({**kept, MODEL: models}, form.errors)
 
 
 def noted(form: Form, error: WeirError) -> Form:

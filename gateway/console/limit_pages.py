@@ -21,6 +21,7 @@ from gateway.console.limit_form import (
     VERSION,
     limits_form,
     noted,
+    only_models,
     read_limits,
 )
 from gateway.console.visit import Answer, Visit, known
@@ -74,7 +75,7 @@ async def show_limits_of(visit: Visit, subject: LimitsOf) -> Answer:
 
 async def show_effect_of(visit: Visit, subject: LimitsOf) -> Answer:
     """What the limits of the form would do, and a button that saves exactly these."""
-    form = await visit.form()
+    form = await _sent(visit, subject)
     wanted = read_limits(form, of_key=subject.key is not None)
     if not form.ok:
         return await _page(visit, subject, form, status=422)
@@ -90,7 +91,7 @@ async def show_effect_of(visit: Visit, subject: LimitsOf) -> Answer:
 async def save_limits_of(visit: Visit, subject: LimitsOf) -> Answer:
     """Save them, and say which gateways go by them. Where others were saved meanwhile nothing is,
     and the page shows the difference."""
-    form = await visit.form()
+    form = await _sent(visit, subject)
     wanted = read_limits(form, of_key=subject.key is not None)
     if not form.ok or not form.text(VERSION).isdigit():
         return await _page(visit, subject, form, status=422)
@@ -129,6 +130,13 @@ async def use_of(visit: Visit, tenant: Tenant, key: ApiKey | None = None) -> dic
     else:
         found = await key_effect_now(KeyChange(tenant, key, key.limits, key.limits), live)
     return {**found, "limits": _without_money(visit, found["limits"])}
+
+
+async def _sent(visit: Visit, subject: LimitsOf) -> Form:
+    """The form, of models that there are: whatever else was sent would be drawn again."""
+    form = await visit.form()
+    there = {model.id for model in visit.parts.directory.models()} | subject.limits.models.keys()
+    return only_models(form, there)
 
 
 async def _effect(visit: Visit, subject: LimitsOf, wanted: Mapping[str, object]) -> dict[str, Any]:
@@ -192,9 +200,7 @@ async def _page(
     effect: dict[str, Any] | None = None,
     conflict: dict[str, Any] | None = None,
 ) -> Answer:
-    hidden = [
-        (name, value) for name, values in form.values.items() if name != "csrf" for value in values
-    ]
+    hidden = [(name, value) for name, values in form.values.items() for value in values]
     return visit.show(
         "limits/page.html",
         status=status,

@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-from console_visitor import ME, Visitor
+from console_visitor import ME, OWN, Visitor
 
 from gateway.domain.account import Role
 from gateway.domain.tenant import Limits
@@ -121,3 +121,17 @@ async def test_who_may_not_change_them_sees_them(visitor: Visitor) -> None:
     assert "Show effect" not in page
     for path in (PATH, f"{PATH}/effect"):
         assert (await visitor.post(path, {})).status_code == 403
+
+
+async def test_only_models_that_there_are_are_drawn_and_each_once(visitor: Visitor) -> None:
+    """A form that names one a thousand times makes no page of a thousand."""
+    await visitor.log_in()
+    fields = fields_of((await visitor.get(PATH)).text)
+    named = {**fields, "models.m.rpm": "5", "csrf": visitor.csrf, "model": ["m"] * 1_000}
+    for model, status in (("m", 200), ("nope", 422)):
+        sent = {**named, "model": [*named["model"], model]}
+        answer = await visitor.client.post(f"{PATH}/effect", data=sent, headers=OWN)
+        assert answer.status_code == status, answer.text
+        assert answer.text.count("<summary><strong>") == 1
+        assert answer.text.count('name="model" value="m"') == (2 if status == 200 else 1)
+        assert "nope" not in answer.text

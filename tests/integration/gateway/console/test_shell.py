@@ -108,7 +108,7 @@ async def test_a_form_that_none_of_ours_sends_is_refused(visitor: Visitor) -> No
     assert "must be a text" in answer.text
     answer = await visitor.client.post(
         "/console/workers",
-        content=visitor.csrf_field + b"&id=%ff",
+        content=f"csrf={visitor.csrf}&id=%ff",
         headers={**OWN, "content-type": URL_ENCODED},
     )
     assert answer.status_code == 422
@@ -133,8 +133,7 @@ async def test_no_more_is_read_than_a_page_needs(
         await visitor.log_in()
     sizes = {}
     for size in (bytes_max, bytes_max + 1):
-        body = visitor.csrf_field + b"&a="
-        body += b"x" * (size - len(body))
+        body = f"csrf={visitor.csrf}&a=".ljust(size, "x")
         answer = await visitor.client.post(
             path, content=body, headers={**OWN, "content-type": URL_ENCODED}
         )

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.administration.views import tenant_limits
 from gateway.console.forms import Form
-from gateway.console.limit_form import FIELDS, limits_form, noted, read_limits
+from gateway.console.limit_form import FIELDS, MODEL, limits_form, noted, only_models, read_limits
 from gateway.domain.limits_check import Reach, limits_from
 from gateway.domain.tenant import DataPolicy, Limits, ModelLimits, TenantLimits
 from gateway.errors import Unprocessable
@@ -75,3 +75,21 @@ def test_a_refusal_stands_at_the_field_that_it_names(param: str | None, field: s
     message = "too much" if param is None else f"{param}: too much"
     noted(form, Unprocessable(message, param=param))
     assert form.errors == {field: "too much" if field else message}
+
+
+def test_of_each_model_that_is_there_a_form_has_fields_once() -> None:
+    """However often it was sent; fields of nothing are none of the form's."""
+    shown = limits_form(Limits(), ("m", "n"), version=1)
+    form = Form({**shown.values, MODEL: ["m", "n", "m"] * 3})
+    form.values["models.n.tpm"] = ["5"] * 9
+    form.values["models.gone.tpm"] = form.values["other"] = ["5"]
+    kept = only_models(form, {"m", "n"})
+    assert kept.ok
+    assert kept.values == {**shown.values, "models.n.tpm": ["5"]}
+
+
+def test_a_model_that_is_gone_is_said_and_not_passed_over() -> None:
+    """Nothing is saved until that was seen."""
+    form = only_models(limits_form(Limits(), ("m", "gone"), version=1), {"m"})
+    assert form.all(MODEL) == ["m"]
+    assert "there no more" in form.errors[""]
