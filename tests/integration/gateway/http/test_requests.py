@@ -225,6 +225,18 @@ async def test_a_tenant_sees_its_own_and_nothing_of_what_serves_it(world: World)
     assert len({answer.json()["detail"] for answer in answers}) == 1
 
 
+async def test_a_draft_takes_no_request(world: World) -> None:
+    """It is nothing to its tenant, and so in no request of theirs: what takes a request is the
+    issue of an invoice. Also to staff a request is on none before."""
+    record = await world.books.use(AT)
+    await world.books.draft("2026-01")
+    before = (await world.life(record.request_id))["money"]
+    assert (before["invoice"], before["cost"]) == (None, "0.0000884")
+    await world.books.close("2026-01")
+    after = (await world.life(record.request_id))["money"]["invoice"]
+    assert (after["number"], len(after["lines"])) == ("INV-2026-000001", 3)
+
+
 async def test_b13_lists_go_on_by_their_last_request(world: World) -> None:
     """B13: pages by keyset: what is recorded meanwhile shifts none, and none is there twice."""
     instants = [f"2026-01-{day:02}T0{hour}:00:00+00:00" for day in (3, 4, 5) for hour in range(5)]
