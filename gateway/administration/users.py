@@ -141,7 +141,22 @@ class UserVerbs(LoginVerbs):
     async def confirm_password(self, email: str, current: str) -> None:
         """That it is the user who sits there, and not who found their session open. A wrong one is
         as in `change_password`."""
-        await self._checked_account(email, current)
+        if not await self._confirmed(await self._checked_account(email, current)):
+            raise _wrong_current()
+
+    @verb
+    async def _confirmed(self, account: Account) -> bool:
+        """Whether the account still takes that password: it may have been locked, disabled or given
+        another one while this one was hashed. Wrong ones before it are forgotten, as they are where
+        the user logs in."""
+        async with self._engine.begin() as db:
+            rows = await db.execute(
+                update(app_user)
+                .where(account.is_as_it_was(), not_locked(instant_of(self._now_ms())))
+                .values(failed_logins=0, locked_until=None)
+                .returning(app_user.c.id)
+            )
+            return rows.first() is not None
 
     async def _checked_account(self, email: str, current: str) -> Account:
         account = await self._account(email)

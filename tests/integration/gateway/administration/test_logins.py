@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.postgres import async_engine
-from gateway.administration import Administration, passwords
+from gateway.administration import Administration, passwords, users
 from gateway.domain.account import Session
 from gateway.errors import Unauthorized, Unprocessable
 
@@ -131,6 +131,32 @@ async def test_who_confirms_a_password_knows_it(administration: Administration) 
     await administration.update_user(ME, EMAIL, disabled=True)
     with pytest.raises(Unprocessable):
         await administration.confirm_password(EMAIL, PASSWORD)
+
+
+@pytest.mark.parametrize("meanwhile", ["locked", "disabled", "reset"])
+async def test_a_lock_that_comes_while_a_password_is_hashed_holds(
+    administration: Administration, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """Many at once are all hashed before the tenth is counted: the right one among them confirms
+    nothing. The same where the account is disabled or has another password by then."""
+    await administration.create_user(ME, EMAIL, "viewer", PASSWORD)
+    real = passwords.check_against
+
+    async def late(stored: str | None, given: str) -> passwords.Verdict:
+        verdict = await real(stored, given)
+        monkeypatch.setattr(users, "check_against", real)
+        if meanwhile == "locked":
+            await tries(administration, [WRONG] * 10)
+        elif meanwhile == "disabled":
+            await administration.update_user(ME, EMAIL, disabled=True)
+        else:
+            await administration.set_password(ME, EMAIL, "another long password")
+        return verdict
+
+    monkeypatch.setattr(users, "check_against", late)
+    with pytest.raises(Unprocessable) as refused:
+        await administration.confirm_password(EMAIL, PASSWORD)
+    assert refused.value.param == "current_password"
 
 
 @pytest.mark.parametrize("barred", ["locked", "disabled"])
