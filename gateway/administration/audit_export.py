@@ -13,14 +13,15 @@ from gateway.adapters.tables import audit_log
 from gateway.administration.audit import AuditFilters, after_place, conditions_of, place_of
 from gateway.administration.audit_rows import CHAINED_COLUMNS, chained_from
 from gateway.administration.store import Store, verb
-from gateway.administration.views import MONEY_KINDS
+from gateway.administration.views import says_of_money
 from gateway.domain.audit_chain import HASHED_FIELDS, ChainedEntry
 
 BATCH = 250
 COLUMNS = (*HASHED_FIELDS, "form", "hash")
 UNSAFE_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 """What a spreadsheet takes for a formula, and the quote that is put before it."""
-_KIND, _BEFORE = HASHED_FIELDS.index("subject_kind"), HASHED_FIELDS.index("before")
+_ACTION, _KIND = HASHED_FIELDS.index("action"), HASHED_FIELDS.index("subject_kind")
+_BEFORE = HASHED_FIELDS.index("before")
 
 
 class ExportFormat(StrEnum):
@@ -108,7 +109,7 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def _without_money(entry: ChainedEntry) -> ChainedEntry:
-    if entry.fields[_KIND] not in MONEY_KINDS:
+    if not says_of_money(entry.fields[_ACTION], entry.fields[_KIND]):
         return entry
     shown = (*entry.fields[:_BEFORE], "", "")
     return ChainedEntry(entry.id, entry.form, shown, entry.hash)

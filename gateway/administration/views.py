@@ -178,13 +178,20 @@ def session_view(session: OpenSession) -> View:
 
 MONEY_KINDS = frozenset({"price", "invoice", "credit_note", "seller"})
 """Kinds of subjects that say of money before and after."""
+MONEY_ACTIONS = frozenset({"tenant.plan"})
+"""Actions that do, on subjects that otherwise do not: a plan is whose prices a tenant pays."""
+
+
+def says_of_money(action: str, subject_kind: str) -> bool:
+    """Whether an entry's `before` and `after` are for those only who may read money."""
+    return subject_kind in MONEY_KINDS or action in MONEY_ACTIONS
 
 
 def audit_view(entry: AuditEntry, *, money: bool = True) -> View:
     """An entry of the audit log; without `money` what it says of that is withheld."""
     view: View = msgspec.to_builtins(entry)
     del view["at_ms"]
-    withheld = not money and entry.subject_kind in MONEY_KINDS
+    withheld = not money and says_of_money(entry.action, entry.subject_kind)
     if withheld:
         view |= {"before": None, "after": None}
     return {**view, "at": shown(entry.at_ms), "withheld": withheld}

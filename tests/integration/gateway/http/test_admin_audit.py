@@ -91,6 +91,23 @@ async def test_money_is_withheld_from_who_may_not_read_it(api: AdminApi, role: R
         assert ("0.20" in file) is told
 
 
+@pytest.mark.parametrize("role", MAY_READ)
+async def test_whose_prices_a_tenant_pays_is_withheld_too(api: AdminApi, role: Role) -> None:
+    """A plan's name is in no entry for who may not read prices; what else a tenant is, is."""
+    priced = {"model": "m", "plan": "gold", "input": "0.20", "output": "0.80"}
+    await api.call("POST", "/prices", priced, below="/billing/v1")
+    await api.administration.set_plan("cli:test", "acme", "gold")
+    told = Permission.MONEY_READ in PERMISSIONS_OF[role]
+    listed = (await api.call("GET", "/audit?action=tenant.plan", role=role)).json()["items"][0]
+    assert (listed["subject_id"], listed["withheld"]) == ("acme", not told)
+    assert ("gold" in str(listed["after"])) is told
+    for ending in ("csv", "jsonl"):
+        file = (await api.call("GET", f"/audit.{ending}?action=tenant.*", role=role)).text
+        assert "tenant.plan" in file
+        assert "Europe" in file or "UTC" in file
+        assert ("gold" in file) is told
+
+
 async def test_the_chain_is_checked(api: AdminApi) -> None:
     """With its head, and against one that was written down."""
     found = await api.json("GET", "/audit/verify")
