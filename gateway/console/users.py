@@ -23,7 +23,7 @@ from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.account import TENANT_ROLES, Role, User
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
-from gateway.http.admin_users import check_not_own
+from gateway.http.admin_users import check_not_own, check_not_own_token
 
 PATH = "/console/users"
 USERS = 50
@@ -172,8 +172,9 @@ async def end_session(visit: Here, user_id: FromPath[str], session_id: FromPath[
 
 @post("/users/{user_id:str}/tokens", opt=page(Permission.USERS_WRITE))
 async def issue_token(visit: Here, user_id: FromPath[str]) -> Answer:
-    """Give them a token, which the answer alone shows."""
+    """Give another user a token, which the answer alone shows."""
     form = await visit.form()
+    check_not_own_token(visit.user, user_id)
     user = await visit.parts.administration.get_user(user_id)
     try:
         wanted = wanted_token(form, now_ms=visit.parts.clock.now_ms())

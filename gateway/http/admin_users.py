@@ -137,8 +137,11 @@ class UserController(Controller):
     async def issue_token(
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
-        """Give the user a token, which is in this answer and nowhere else."""
+        """Give the user a token, which is in this answer and nowhere else. In a session nobody
+        gives one to themselves here: 409."""
         body = await read_body(request, TokenBody)
+        if request.auth.via == "session":
+            check_not_own_token(request.user, user_id)
         user = await administration.get_user(user_id)
         token = await administration.issue_token(
             actor_of(request),
@@ -166,3 +169,10 @@ def check_not_own(caller: User, user_id: str) -> None:
     """That it is another's password. Raises Conflict: one's own needs the current one."""
     if user_id == caller.id:
         raise Conflict("one's own password is changed at /admin/v1/session/password")
+
+
+def check_not_own_token(caller: User, user_id: str) -> None:
+    """That a session makes a token for another. Raises Conflict: one of one's own would outlast the
+    session, so that it needs the password, whoever has got hold of the session."""
+    if user_id == caller.id:
+        raise Conflict("a token of one's own needs one's password: it is made at /console/account")

@@ -40,7 +40,7 @@ async def test_users_are_found_and_paged(visitor: Visitor) -> None:
     assert "u1@acme.test" in page
     assert "u0@acme.test" not in page
     assert 'value="U1"' in page
-    assert "No user is so" in (await visitor.get("/console/users?tenant_id=nobody")).text
+    assert "No user matches" in (await visitor.get("/console/users?tenant_id=nobody")).text
     answer = await visitor.get("/console/users?role=root")
     assert answer.status_code == 422
     assert 'id="f-role-error"' in answer.text
@@ -180,6 +180,20 @@ async def test_a_token_is_shown_once_and_held_to_its_scopes(visitor: Visitor) ->
     assert answer.status_code == 422
     assert (await sent(visitor, user, "tokens/report/revoke")).status_code == 303
     assert await visitor.administration.caller_by_token(found[1]) is None
+
+
+async def test_ones_own_token_is_not_made_here(visitor: Visitor) -> None:
+    """It needs one's password, on the page of one's account; here there is no form of it."""
+    await visitor.log_in()
+    user = await made(visitor)
+    (own,) = (await visitor.administration.find_users(email="admin@")).items
+    fields = {"name": "mine", "expires": "30", "reach": "all"}
+    answer = await sent(visitor, own, "tokens", **fields)
+    assert answer.status_code == 409
+    assert "/console/account" in answer.text
+    assert await visitor.administration.list_tokens(own.email) == []
+    assert "Make the token" not in (await visitor.get(f"/console/users/{own.id}")).text
+    assert "Make the token" in (await visitor.get(f"/console/users/{user.id}")).text
 
 
 async def test_sessions_are_ended_one_or_all(visitor: Visitor) -> None:

@@ -166,6 +166,22 @@ async def test_tokens_are_held_to_scopes_and_listed(api: AdminApi) -> None:
     assert [each["last_used_at"] is not None for each in used] == [False, True]
 
 
+async def test_a_session_gives_no_token_to_whoever_it_is_of(api: AdminApi) -> None:
+    """409, which says where; another is given one, and who calls by a token may give more."""
+    admin, other = await made(api, "admin"), (await api.json("GET", "/session"))["user"]
+    session = in_session(await log_in(api))
+    own = f"/users/{admin['id']}/tokens"
+    refused = await api.call("POST", own, {"name": "t"}, headers=session)
+    assert refused.status_code == 409
+    assert "/console/account" in refused.json()["detail"]
+    assert (await api.json("GET", own))["items"] == []
+    given = await api.call("POST", f"/users/{other['id']}/tokens", {"name": "t"}, headers=session)
+    assert given.status_code == 201, given.text
+    token = (await api.json("POST", own, {"name": "t"}))["token"]
+    bearer = {"authorization": f"Bearer {token}"}
+    assert (await api.call("POST", own, {"name": "u"}, headers=bearer)).status_code == 201
+
+
 async def test_a_role_of_a_tenant_has_one(api: AdminApi) -> None:
     """One that exists; and whoever leaves the role leaves the tenant."""
     body = {"email": EMAIL, "role": "tenant_admin", "password": PASSWORD}
