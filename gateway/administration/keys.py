@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, key_from
@@ -29,6 +29,8 @@ from gateway.errors import Conflict, NotFound, Unprocessable
 
 GRACE_MAX_MS = 90 * 24 * 3600 * 1000
 HINT_CHARACTERS = 4
+LIVE_KEYS_MAX = 1000
+"""Of a tenant. Every gateway holds them all, and whatever is done to a tenant reads each."""
 MODELS_MAX = 100
 """Each request looks through the list of its key."""
 
@@ -53,7 +55,8 @@ class KeyVerbs(Store):
     ) -> tuple[ApiKey, str]:
         """Create a key and return it with its secret, which cannot be had again.
 
-        `secret` brings one instead of having it made; Conflict where it is in use. `limits` and
+        `secret` brings one instead of having it made; Conflict where it is in use, or where the
+        tenant has LIVE_KEYS_MAX keys. `limits` and
         `within_tenant` are as for `put_key_limits`.
         """
         values: dict[str, object] = {
@@ -68,6 +71,7 @@ class KeyVerbs(Store):
         check_given_secret(secret, prefix=KEY_PREFIX)
         async with self._changing(actor) as change:
             owner = await existing_tenant(change.db, tenant_id)
+            await self._check_room(change.db, tenant_id)
             values["models"] = allowed = await _checked_models(change.db, models)
             reach = await reach_of(
                 change.db,
@@ -123,7 +127,8 @@ class KeyVerbs(Store):
         """Replace a key by a new one with the same settings and limits; the old one works for
         `grace_ms` more. Returns the new key with its secret.
 
-        Conflict where the key is revoked, expired or rotated already.
+        Conflict where the key is revoked, expired or rotated already, or, with a grace, where the
+        tenant has LIVE_KEYS_MAX keys beside it.
         """
         if not 0 <= grace_ms <= GRACE_MAX_MS:
             raise Unprocessable(f"grace_ms: must be 0 to {GRACE_MAX_MS}", param="grace_ms")
@@ -141,6 +146,8 @@ class KeyVerbs(Store):
         async with self._changing(actor) as change:
             old = await existing_key(change.db, key_id)
             _check_rotatable(old, now_ms)
+            if grace_ms > 0:
+                await self._check_room(change.db, old.tenant_id, but=key_id)
             values: dict[str, object] = {
                 "tenant_id": old.tenant_id,
                 "name": old.name,
@@ -164,6 +171,19 @@ class KeyVerbs(Store):
                 rotated_to=replacement.id,
             )
         return replacement, changed
+
+    async def _check_room(self, db: AsyncConnection, tenant_id: str, but: str = "") -> None:
+        """That the tenant may have a key more beside those that can be used, `but` that one; the
+        directory's lock is held. Raises Conflict."""
+        now = instant_of(self._now_ms())
+        live = select(func.count()).where(
+            api_key.c.tenant_id == tenant_id,
+            api_key.c.id != but,
+            api_key.c.revoked_at.is_(None),
+            or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > now),
+        )
+        if (await db.scalar(live) or 0) >= LIVE_KEYS_MAX:
+            raise Conflict(f"{tenant_id} has {LIVE_KEYS_MAX} keys: revoke some first")
 
 
 async def existing_key(db: AsyncConnection, key_id: str) -> ApiKey:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.administration import Administration
+from gateway.administration import Administration, keys
 from gateway.domain.tenant import Limits, RequestClass
 from gateway.errors import Conflict, NotFound, Unprocessable
 
@@ -132,6 +132,28 @@ async def test_rotation_keeps_settings_and_lets_the_old_key_live_on(
     assert 0 <= ending.expires_at_ms - before_ms - HOUR_MS < 5_000
     with pytest.raises(Conflict):
         await administration.rotate_key(ME, old.id, grace_ms=0)
+
+
+async def test_a_tenant_has_so_many_live_keys(
+    administration: Administration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may be rotated all the same, and without a grace whenever it must be. What is revoked or
+    has expired counts for nothing, nor does what others have."""
+    monkeypatch.setattr(keys, "LIVE_KEYS_MAX", 3)
+    await administration.create_tenant(ME, "globex", "Globex")
+    await administration.create_key(ME, "globex", "k", "batch")
+    made = [(await administration.create_key(ME, "acme", "k", "batch"))[0].id for _ in range(3)]
+    with pytest.raises(Conflict, match="acme has 3 keys: revoke some first"):
+        await administration.create_key(ME, "acme", "k", "batch")
+    await administration.rotate_key(ME, made[0], grace_ms=HOUR_MS)
+    with pytest.raises(Conflict, match="acme has 3 keys"):
+        await administration.rotate_key(ME, made[1], grace_ms=HOUR_MS)
+    await administration.rotate_key(ME, made[1], grace_ms=0)
+    await administration.revoke_key(ME, made[2])
+    with pytest.raises(Conflict):
+        await administration.create_key(ME, "acme", "k", "batch")
+    await administration.revoke_key(ME, made[0])
+    await administration.create_key(ME, "acme", "k", "batch")
 
 
 async def test_rotation_never_prolongs_a_key(administration: Administration) -> None:
