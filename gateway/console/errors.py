@@ -11,7 +11,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from gateway.console.guard import login_path
 from gateway.console.rendering import html_response, redirect_response
 from gateway.console.visit import Answer, Visit
-from gateway.errors import Unauthorized, WeirError
+from gateway.errors import Forbidden, Unauthorized, WeirError
 from gateway.http.session_cookie import SESSION_COOKIE
 
 ErrorHandler = Callable[[Request[Any, Any, Any], Exception], Response[Any]]
@@ -35,6 +35,10 @@ _ADVICE = {
     503: "Nothing was changed by this. Requests of tenants go on as far as they can; try again in "
     "some seconds.",
 }
+_NOT_OUR_FORM = frozenset({"csrf", "cross_site"})
+_FORM_ADVICE = (
+    "This form is too old or comes from another page: open the page again. Nothing was changed."
+)
 _log = logging.getLogger(__name__)
 
 
@@ -65,15 +69,18 @@ def _to_login(request: Request[Any, Any, Any]) -> Answer:
 
 def _error_page(visit: Visit, error: Exception) -> Answer:
     status, detail = _told(error)
+    title, advice = _TITLES.get(status, "Something went wrong"), _ADVICE.get(status, "")
+    if isinstance(error, Forbidden) and error.code in _NOT_OUR_FORM:
+        title, detail, advice = "This form was not taken", "", _FORM_ADVICE
     if "hx-request" in visit.request.headers:
         return html_response("", status=status)
     return visit.show(
         "error_alone.html" if visit.caller is None else "error.html",
         status=status,
-        title=_TITLES.get(status, "Something went wrong"),
+        title=title,
         status_line=f"{status} {HTTPStatus(status).phrase}",
         detail=detail[:DETAIL_CHARACTERS_MAX],
-        advice=_ADVICE.get(status, ""),
+        advice=advice,
     )
 
 

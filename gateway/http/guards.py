@@ -87,6 +87,11 @@ async def check_own_site(connection: Connection) -> None:
     """A change in a session comes from our own pages, and with the session's CSRF token in the
     header `x-csrf-token` or the form's field `csrf`. Raises Forbidden."""
     check_same_site(connection)
+    await check_csrf(connection)
+
+
+async def check_csrf(connection: Connection) -> None:
+    """The second half of `check_own_site`, where the first was done. Raises Forbidden."""
     given = connection.headers.get(CSRF_HEADER)
     if given is None and isinstance(connection, Request):
         given = await _form_field(connection)
@@ -104,7 +109,7 @@ def check_same_site(connection: Connection) -> None:
     site = connection.headers.get("sec-fetch-site", "same-origin")
     origin = connection.headers.get("origin")
     host = connection.headers.get("host", "")
-    if site != "same-origin" or (origin is not None and urlsplit(origin).netloc != host):
+    if site != "same-origin" or (origin is not None and _host_of(origin) != host):
         raise Forbidden("changes in a session come from its own site", code="cross_site")
 
 
@@ -170,6 +175,13 @@ async def _check_reach(
         owner = await owner_of(route_handler.opt, own)(connection.path_params[own.value])
     if owner != user.tenant_id:
         raise nothing_there()
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 async def _form_field(request: Request[Any, Any, Any]) -> str | None:

@@ -1,11 +1,14 @@
 """Logging in, being led back, the end of a session, and forms of other sites."""
 
+import pytest
 from admin_api import PASSWORD
 from console_visitor import ME, OWN, Visitor
 
 from gateway.console.login import REFUSED
 from gateway.domain.account import Role
 from gateway.http.session_cookie import SESSION_COOKIE
+
+OLD_FORM = "This form is too old or comes from another page: open the page again."
 
 
 async def test_whoever_is_not_logged_in_is_led_there_and_back(visitor: Visitor) -> None:
@@ -63,9 +66,14 @@ async def test_a_log_in_from_another_site_is_refused(visitor: Visitor) -> None:
     """Nobody is logged in by a form that is not ours."""
     await visitor.administration.create_user(ME, "a@weir.local", Role.ADMIN, PASSWORD)
     fields = {"email": "a@weir.local", "password": PASSWORD}
-    for headers in ({"origin": "http://evil.test"}, {"sec-fetch-site": "cross-site"}):
+    for headers in (
+        {"origin": "http://evil.test"},
+        {"origin": "//["},
+        {"sec-fetch-site": "cross-site"},
+    ):
         answer = await visitor.post("/console/login", fields, **headers)
         assert answer.status_code == 403
+        assert OLD_FORM in answer.text
         assert "set-cookie" not in answer.headers
 
 
@@ -76,6 +84,8 @@ async def test_a_form_needs_the_token_of_its_session(visitor: Visitor) -> None:
         answer = await visitor.client.post("/console/workers/w/drain", data=fields, headers=OWN)
         assert answer.status_code == 403
         assert 'aria-label="Console"' in answer.text
+        assert OLD_FORM in answer.text
+        assert "Ask an administrator" not in answer.text
     assert not (await visitor.administration.get_worker("w")).draining
     answer = await visitor.post("/console/workers/w/drain", origin="http://evil.test")
     assert answer.status_code == 403
@@ -94,6 +104,36 @@ async def test_an_ended_session_leads_to_the_log_in_and_says_so(visitor: Visitor
     )
     assert part.status_code == 401
     assert part.headers["hx-redirect"] == ("/console/login?ended=1&next=/console/workers%3Fa%3D1")
+
+
+@pytest.mark.parametrize("address", ["//[", "/console/tenants/z\u00fcrich", "http://[/console"])
+async def test_what_is_no_address_leads_to_the_log_in_alone(visitor: Visitor, address: str) -> None:
+    """Wherever a browser, or what is none, says it: never an error of ours."""
+    raw = address.encode()
+    for name in ("hx-current-url", "referer"):
+        headers = {"hx-request": b"true", name: raw}
+        part = await visitor.client.get("/console/workers/now", headers=headers)
+        assert (part.status_code, part.headers["hx-redirect"]) == (401, "/console/login?ended=1")
+    page = await visitor.client.get("/console/login", params={"next": address})
+    assert page.status_code == 200
+    await visitor.administration.create_user(ME, "a@weir.local", Role.ADMIN, PASSWORD)
+    fields = {"email": "a@weir.local", "password": PASSWORD, "next": address}
+    answer = await visitor.post("/console/login", fields)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console")
+
+
+async def test_a_host_that_is_none_is_no_error_of_ours(visitor: Visitor) -> None:
+    """Its page is the log-in."""
+    answer = await visitor.client.get("/console/workers", headers={"host": "["})
+    assert answer.status_code == 303
+
+
+async def test_what_a_page_takes_may_be_asked(visitor: Visitor) -> None:
+    """By whoever asks: it says methods, and nothing of what is there."""
+    for path in ("/console/workers", "/console/login", "/console/tenants/acme/limits"):
+        answer = await visitor.client.options(path)
+        assert answer.status_code == 204, path
+        assert "GET" in answer.headers["allow"]
 
 
 async def test_logging_out_ends_the_session(visitor: Visitor) -> None:

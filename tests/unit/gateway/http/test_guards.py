@@ -163,6 +163,7 @@ GOOD = csrf_of("ws-good")
 CROSS = (
     {**OWN_SITE, "origin": "https://evil.test", "x-csrf-token": GOOD},
     {**OWN_SITE, "origin": "null", "x-csrf-token": GOOD},
+    {**OWN_SITE, "origin": "//[", "x-csrf-token": GOOD},
     {**OWN_SITE, "sec-fetch-site": "cross-site", "x-csrf-token": GOOD},
     {**OWN_SITE, "sec-fetch-site": "same-site", "x-csrf-token": GOOD},
     {**OWN_SITE, "origin": "https://weir.test.evil.test", "x-csrf-token": GOOD},
