@@ -16,6 +16,8 @@ branch_labels = None
 depends_on = None
 
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '5s'"
+# What prefixes are read from stays as it is meanwhile, and can be read.
+HOLD_STILL = "LOCK TABLE invoice, credit_note IN SHARE ROW EXCLUSIVE MODE"
 
 INVOICE = "ALTER TABLE invoice ADD COLUMN changes bigint NOT NULL DEFAULT 0"
 PAYMENT = """
@@ -105,16 +107,18 @@ END $$
 
 
 def upgrade() -> None:
-    """Add them. Whoever ships, or asks for prices, waits a moment for the locks."""
+    """Add them. Whoever ships, or asks for prices, waits a moment for the locks: what takes long,
+    each issued document is read, comes before any that a reader waits for, and prices last."""
     op.execute(LOCK_TIMEOUT)
-    op.execute(INVOICE)
-    op.execute(PAYMENT)
-    op.execute(PRICE.format(most=PRICE_PICO_MAX, request=REQUEST_PICO_MAX))
-    op.execute(ALERT_TWICE)
-    op.execute(ALERT.format(of="month"))
+    op.execute(HOLD_STILL)
     for statement in PREFIX:
         op.execute(statement)
+    op.execute(ALERT_TWICE)
+    op.execute(ALERT.format(of="month"))
+    op.execute(INVOICE)
+    op.execute(PAYMENT)
     guard()
+    op.execute(PRICE.format(most=PRICE_PICO_MAX, request=REQUEST_PICO_MAX))
 
 
 def downgrade() -> None:
@@ -124,7 +128,7 @@ def downgrade() -> None:
     op.execute(REFUSE_LOSS)
     unguard()
     op.execute(ALERT.format(of="period_start, period_end"))
-    op.execute(PRICE.format(most=PRICE_PICO_MAX_BEFORE, request=REQUEST_PICO_MAX))
     op.execute(PAYMENT_BEFORE)
     op.execute("ALTER TABLE invoice DROP COLUMN changes")
     op.execute("DROP TABLE number_prefix")
+    op.execute(PRICE.format(most=PRICE_PICO_MAX_BEFORE, request=REQUEST_PICO_MAX))

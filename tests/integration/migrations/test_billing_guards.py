@@ -3,6 +3,7 @@
 What that release sent is frozen here.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -35,6 +36,7 @@ INSERT INTO budget_alert (tenant_id, month, period_start, period_end, currency, 
     limit_pico, spent_pico, unpriced_requests)
 VALUES ('acme', '2026-11', '2026-11-01Z', cast(:until AS text)::timestamptz, 'USD', 80, 10, 9, 0)
 ON CONFLICT DO NOTHING"""
+WAITS_FOR = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = CAST(:table AS text)::regclass"
 DEAR = """
 INSERT INTO price_entry (model, provider, currency, input_pico, output_pico, effective_from)
 VALUES ('m', 'self', 'VND', 1, :pico,
@@ -129,6 +131,31 @@ async def test_alerts_of_before_are_once_a_month(world: InvoiceWorld, database_u
     assert await world.query("SELECT id FROM budget_alert") == [(first,)]
     await downgrade(database_url, BEFORE)
     assert await world.query("SELECT id FROM budget_alert") == [(first,)]
+
+
+@pytest.mark.parametrize(
+    ("held", "free"),
+    [("budget_alert", ["invoice", "payment", "price_entry"]), ("usage_record", ["price_entry"])],
+)
+async def test_it_keeps_no_reader_waiting_for_what_takes_long(
+    world: InvoiceWorld, database_url: str, held: str, free: list[str]
+) -> None:
+    """Documents are read before any table is locked against readers, and prices come last: while
+    it waits for a table in between, the others are read."""
+    await an_invoice(world)
+    await downgrade(database_url, BEFORE)
+    async with world.engine.connect() as other:
+        await other.execute(text(f"LOCK TABLE {held} IN ROW EXCLUSIVE MODE"))
+        upgrading = asyncio.create_task(upgrade(database_url))
+        async with asyncio.timeout(4):
+            while not await world.query(WAITS_FOR, table=held):  # noqa: ASYNC110 - SQL
+                await asyncio.sleep(0.01)
+        async with world.engine.connect() as reader:
+            for table in free:
+                await reader.execute(text(f"LOCK TABLE {table} IN ACCESS SHARE MODE NOWAIT"))
+        await other.rollback()
+    await upgrading
+    assert await world.query("SELECT prefix FROM number_prefix ORDER BY 1") == [("CN",), ("INV",)]
 
 
 async def test_prefixes_of_before_number_what_they_did(
