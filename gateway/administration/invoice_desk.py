@@ -111,7 +111,9 @@ class InvoiceDesk(CreditNoteVerbs, InvoiceFigures):
             )
             if issued.is_new:
                 await _note(change, "invoice.issue", before, issued.invoice)
-            return await _shown(change.db, issued.invoice)
+        # Only now: the next number of its series is waited for until the commit.
+        async with self._reading() as db:
+            return await _shown(db, issued.invoice)
 
     async def in_the_way(self, invoice_id: UUID) -> list[View]:
         """What keeps a draft from being issued now, as far as is known without its records, which
@@ -191,10 +193,12 @@ class InvoiceDesk(CreditNoteVerbs, InvoiceFigures):
                 raise NotFound(str(error)) from error
             return await _noted(change, "invoice.payment_taken_back", paid)
 
-    async def show(self, invoice_id: UUID) -> View:
-        """An invoice with its lines, payments and credit notes."""
+    async def show(self, invoice_id: UUID, *, with_unbilled: bool = True) -> View:
+        """An invoice with its lines, payments and credit notes; with what no invoice has, for which
+        all that its tenant ever used is looked at, or as if that were nothing."""
         async with self._reading() as db:
-            return await _shown(db, await load_invoice(db, invoice_id))
+            invoice = await load_invoice(db, invoice_id)
+            return await _shown(db, invoice, with_unbilled=with_unbilled)
 
     async def page(
         self,
@@ -227,7 +231,11 @@ CREDIT_NOTES_SHOWN = 1000
 
 
 async def _shown(
-    db: AsyncConnection, invoice: StoredInvoice, blockers: Iterable[Blocker] = ()
+    db: AsyncConnection,
+    invoice: StoredInvoice,
+    blockers: Iterable[Blocker] = (),
+    *,
+    with_unbilled: bool = True,
 ) -> View:
     scope = Scope(invoice.tenant_id, invoice.currency, invoice.period)
     notes = await list_credit_notes(db, invoice_id=invoice.id, limit=CREDIT_NOTES_SHOWN)
@@ -237,7 +245,7 @@ async def _shown(
         blockers=blockers,
         payments=await list_payments(db, invoice.id),
         credit_notes=notes,
-        unbilled=await load_unbilled(db, scope),
+        unbilled=await load_unbilled(db, scope) if with_unbilled else (),
     )
 
 

@@ -73,7 +73,7 @@ async def show_own_invoice(visit: Here, invoice_id: FromPath[str]) -> Response[A
         stored, document = await desk.document(found)
         void = stored.status is Status.VOID
         return _kept_from_caches(await file_response(document, wanted, void=void))
-    invoice = own_invoice(await desk.show(found))
+    invoice = own_invoice(await desk.show(found, with_unbilled=False))
     return visit.show("own/invoice.html", invoice=invoice, today=_today(visit))
 
 

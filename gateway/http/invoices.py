@@ -95,8 +95,9 @@ class InvoiceController(Controller):
         named, wanted = split_format(invoice_id)
         found = await desk.invoice_id(named)
         if wanted is None:
-            view = await desk.show(found)
-            return json_response(view if tenant_of(request) is None else own_invoice(view))
+            is_own = tenant_of(request) is not None
+            view = await desk.show(found, with_unbilled=not is_own)
+            return json_response(own_invoice(view) if is_own else view)
         stored, document = await desk.document(found)
         return await file_response(document, wanted, void=stored.status is Status.VOID)
 

@@ -8,7 +8,8 @@ from console_visitor import Visitor
 from invoice_world import InvoiceWorld, billed
 
 from billing.domain.invoicing.tax import Tax
-from gateway.administration import Administration
+from billing.postgres.unbilled import Unbilled
+from gateway.administration import Administration, invoice_desk
 from gateway.app import Gateway
 from gateway.domain.account import Role
 
@@ -86,6 +87,27 @@ async def test_an_invoice_is_shown_whole_and_a_draft_is_nothing(
     credit = (await admin.get(f"{NOTES}/{note.number}")).text
     assert issued.number in credit
     assert note.number in (await admin.get(NOTES)).text
+
+
+async def test_all_that_was_ever_used_is_not_looked_at_for_a_tenant(
+    admin: Visitor, books: InvoiceWorld, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is shown nothing of it, on the page and over the API."""
+    looked: list[object] = []
+
+    async def unbilled(*asked: object) -> list[Unbilled]:
+        looked.append(asked)
+        return []
+
+    monkeypatch.setattr(invoice_desk, "load_unbilled", unbilled)
+    await books.use("2026-01-05T12:00:00Z", **TOKENS)
+    number = (await books.close("2026-01")).invoice.number
+    verbs = Administration(gateway.postgres)
+    token = await verbs.issue_token("cli:test", "tenant_admin@weir.local", "t")
+    bearer = {"authorization": f"Bearer {token}"}
+    assert (await admin.get(f"{INVOICES}/{number}")).status_code == 200
+    api = await admin.client.get(f"/billing/v1/invoices/{number}", headers=bearer)
+    assert (api.status_code, api.json()["unbilled"], looked) == (200, [], [])
 
 
 async def test_files_are_those_of_the_api(

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from finance_api import FinanceApi
 
+from gateway.administration import invoice_desk
+
 JANUARY = "2026-01-10T00:00:00Z"
 
 
@@ -47,6 +49,24 @@ async def test_use_before_a_change_of_currency_is_in_the_way(finance: FinanceApi
     assert issued["unbilled"] == [missing("2026-01", "USD", month_is="draft")]
     await finance.ok("POST", f"/invoices/{old['id']}/issue")
     assert (await finance.ok("GET", f"/invoices/{issued['number']}"))["unbilled"] == []
+
+
+async def test_it_is_looked_at_once_the_number_is_committed(
+    finance: FinanceApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next number of the series waits for the commit, and not for a tenant's whole history."""
+    await used(finance)
+    seen: list[object] = []
+    load = invoice_desk.load_unbilled
+
+    async def looking(*asked: Any) -> Any:
+        seen.extend(await finance.world.query("SELECT status FROM invoice"))
+        return await load(*asked)
+
+    drafted = await finance.draft()
+    monkeypatch.setattr(invoice_desk, "load_unbilled", looking)
+    await finance.ok("POST", f"/invoices/{drafted['id']}/issue")
+    assert seen == [("paid",)]  # of nothing: an issued one is paid at once
 
 
 async def test_an_override_of_it_is_on_record(finance: FinanceApi) -> None:
