@@ -6,14 +6,15 @@ id, `<seen>|<heard>,<heard>`. Who is there is the list's to say: a field alone c
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from redis.exceptions import RedisError
 
 from gateway.adapters.presence import APPLIED_KEY, CALL_TIMEOUT_S, Gateways, Store
 from gateway.domain.confirmation import (
+    NOTHING_SAID,
     Applied,
     Confirmation,
     Unknown,
@@ -51,23 +52,23 @@ class Confirmations:
             await self._script_tell([APPLIED_KEY], [gateway_id, f"{applied.seen}|{heard}"])
 
     async def wait(self, changed: int, *, patience_s: float = PATIENCE_S) -> Confirmation:
-        """Who goes by the change: once all do, or after `patience_s` and one look. Does not raise:
-        a store that does not answer makes it unknown."""
+        """Who goes by the change: once all do, or after `patience_s`. Does not raise: a store that
+        does not answer, or with what nobody can read, makes it unknown."""
         found = not_known(Unknown.STORE_UNAVAILABLE)
         failures = 0
-        deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline:
-            try:
-                found = await self._look(changed)
-            except (LedgerUnavailable, RedisError, OSError, TimeoutError):
-                # A late reply is no store that is away; who has not confirmed by then has not.
-                failures += 1
-                if failures == FAILURES_MAX:
-                    break
-            else:
-                if found.is_complete or found.unknown is not None:
-                    break
-            await asyncio.sleep(LOOK_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while failures < FAILURES_MAX:
+                    try:
+                        found = await self._look(changed)
+                    except (LedgerUnavailable, RedisError, OSError, TimeoutError, ValueError):
+                        # A late reply is no store that is away; who has not confirmed by then has
+                        # not.
+                        failures += 1
+                    else:
+                        if found.is_complete or found.unknown is not None:
+                            break
+                    await asyncio.sleep(LOOK_S)
         return found
 
     async def _look(self, changed: int) -> Confirmation:
@@ -77,7 +78,7 @@ class Confirmations:
         async with asyncio.timeout(CALL_TIMEOUT_S):
             reply = cast("list[bytes]", await self._script_read([APPLIED_KEY], []))
         said = zip(reply[::2], reply[1::2], strict=True)
-        applied = {name.decode(): _applied(value) for name, value in said}
+        applied = {name.decode(errors="replace"): _applied(value) for name, value in said}
         return confirmation(present, applied, changed)
 
 
@@ -120,5 +121,9 @@ class Confirming:
 
 
 def _applied(value: bytes) -> Applied:
-    seen, _, heard = value.partition(b"|")
-    return Applied(int(seen), frozenset(int(number) for number in heard.split(b",") if number))
+    """What a gateway said; nothing where it cannot be read. A later release may add parts."""
+    try:
+        seen, heard = value.split(b"|")[:2]
+        return Applied(int(seen), frozenset(int(number) for number in heard.split(b",") if number))
+    except ValueError:
+        return NOTHING_SAID

@@ -32,6 +32,9 @@ class Applied(NamedTuple):
         return self.seen >= changed or changed in self.heard
 
 
+NOTHING_SAID = Applied(-1)
+
+
 @dataclass(frozen=True)
 class Confirmation:
     """Gateways by their ids, in order. `unconfirmed` is None, and `unknown` says why, where it is
@@ -56,6 +59,5 @@ def confirmation(
     present: tuple[str, ...], applied: Mapping[str, Applied], changed: int
 ) -> Confirmation:
     """Of a change, by the gateways that are there; one that has said nothing has not confirmed."""
-    nothing = Applied(-1)
-    confirmed = tuple(name for name in present if applied.get(name, nothing).has(changed))
+    confirmed = tuple(name for name in present if applied.get(name, NOTHING_SAID).has(changed))
     return Confirmation(confirmed, tuple(name for name in present if name not in confirmed))

@@ -78,6 +78,45 @@ async def test_who_is_there_and_who_has_said_so(store: RedisClient, gateways: Ga
     assert (await waiting).confirmed == ("gw-a", "gw-b")
 
 
+@pytest.mark.parametrize(
+    ("said", "confirms"),
+    [(b"9", False), (b"x|", False), (b"9|y", False), (b"", False), (b"\xff|", False),
+     (b"9|", True), (b"5|7|of-a-later-release", True)],
+)  # fmt: skip
+async def test_what_cannot_be_read_confirms_nothing(
+    store: RedisClient, gateways: Gateways, said: bytes, confirms: bool
+) -> None:
+    """And raises nothing; what a later release adds is passed over."""
+    await gateways.tell("gw-a", 0)
+    tell = store.register_script("return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])")
+    await tell([APPLIED_KEY], [b"\xff", b"9|"])
+    await tell([APPLIED_KEY], ["gw-a", said])
+    found = await Confirmations(store, gateways).wait(7, patience_s=0.2)
+    assert (found.confirmed, found.unconfirmed) == (
+        (("gw-a",), ()) if confirms else ((), ("gw-a",))
+    )
+
+
+async def test_it_is_not_waited_for_longer_than_said(
+    store: RedisClient, gateways: Gateways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for the look that is under way either; a list that cannot be read raises nothing."""
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def unreadable() -> None:
+        raise ValueError
+
+    monkeypatch.setattr(gateways, "present", never)
+    async with asyncio.timeout(2):
+        found = await Confirmations(store, gateways).wait(1, patience_s=0.1)
+    assert found.unknown is Unknown.STORE_UNAVAILABLE
+    monkeypatch.setattr(gateways, "present", unreadable)
+    found = await Confirmations(store, gateways).wait(1)
+    assert found.unknown is Unknown.STORE_UNAVAILABLE
+
+
 async def test_one_that_left_is_not_asked(store: RedisClient, gateways: Gateways) -> None:
     """And what it said is gone too."""
     confirmations = Confirmations(store, gateways)
