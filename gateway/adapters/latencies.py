@@ -8,7 +8,8 @@ is sent only those that are not as it knows them.
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, cast
@@ -27,9 +28,10 @@ _TELL, _TOLD = (
     (files("gateway.adapters") / "lua" / f"latencies_{name}.lua").read_text()
     for name in ("tell", "told")
 )
-_Packed = list[tuple[list[str], list[int]]]
-"""Of each series its parts (the measure and a worker; or the measure, a model and a class), and its
+_Packed = tuple[list[str], list[int]]
+"""Of a series its parts (the measure and a worker; or the measure, a model and a class), and its
 buckets, each with its count."""
+_decode_all = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode = msgspec.msgpack.Decoder(_Packed).decode
 
 
@@ -80,17 +82,25 @@ def packed(measured: Slice) -> bytes:
 
 
 def _slice_of(fields: Sequence[bytes]) -> _Known:
-    """All parts of a slice, added up."""
+    """All parts of a slice that can be read, added up: a later release may write others."""
     version, parts = b"", dict[Series, list[dict[int, int]]]()
     for name, value in zip(fields[::2], fields[1::2], strict=True):
         if name == _VERSION:
             version = value
             continue
-        for of, numbers in _decode(value):
-            series: Series = OfModel(*of) if len(of) == len(OfModel._fields) else OfWorker(*of)
-            histogram = dict(zip(numbers[::2], numbers[1::2], strict=True))
+        for series, histogram in _readable(value):
             parts.setdefault(series, []).append(histogram)
     return _Known(version, {series: added(each) for series, each in parts.items()})
+
+
+def _readable(value: bytes) -> Iterator[tuple[Series, dict[int, int]]]:
+    with suppress(msgspec.DecodeError):
+        for each in _decode_all(value):
+            # TypeError: of more or fewer parts. ValueError: a bucket without its count.
+            with suppress(msgspec.DecodeError, TypeError, ValueError):
+                of, numbers = _decode(each)
+                series: Series = OfModel(*of) if len(of) == len(OfModel._fields) else OfWorker(*of)
+                yield series, dict(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 async def _called(

@@ -83,10 +83,12 @@ class Latencies:
         oldest = slice_of(self._clock.now_ms()) - SLICES_KEPT
         for number in sorted(self._untold):
             self._untold.discard(number)
-            if number <= oldest:
+            measured = self._slices.get(number)
+            # None: while an earlier one was told it became too old to count.
+            if number <= oldest or measured is None:
                 continue
             try:
-                await self._store.tell(number, self._slices[number])
+                await self._store.tell(number, measured)
             except BaseException:
                 self._untold.add(number)
                 raise

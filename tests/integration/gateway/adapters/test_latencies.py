@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from gateway.adapters import hosted_use as hosted_use_module
@@ -59,6 +60,32 @@ async def test_what_is_known_is_not_sent_again(
     await one.tell(1, {WORKER: {1: 2}})
     assert await reader.told(range(5)) == {**whole, 1: {WORKER: {1: 2}}}
     assert len(replies[-1]) == 1  # type: ignore[arg-type]
+
+
+async def test_what_cannot_be_read_is_passed_over(store: RedisClient) -> None:
+    """A part of another release, and one of its series: the rest counts."""
+    for odd in (b"\xc1", msgspec.msgpack.encode({"by": "name"})):
+        await tell_raw(store, odd)
+        assert await RedisSlices(store).told([7]) == {7: {}}
+    series = (
+        [["ttft", "m", "batch", "region"], [1, 1]],
+        [["ttft"], [1, 1]],
+        [["tpot", "w-0"], [1]],
+        [["tpot", "w-0"], {"1": 1}],
+        "sum",
+        [["tpot", "w-0"], [4, 2]],
+    )
+    await tell_raw(store, msgspec.msgpack.encode(series))
+    await RedisSlices(store).tell(7, {WORKER: {4: 1}})
+    assert await RedisSlices(store).told([7]) == {7: {WORKER: {4: 3}}}
+
+
+async def tell_raw(store: RedisClient, value: bytes) -> None:
+    """As a gateway of another release does."""
+    await store.register_script(
+        "redis.call('HINCRBY', KEYS[1], 'version', 1)"
+        " return redis.call('HSET', KEYS[1], 'another', ARGV[1])"
+    )([slice_key(7)], [value])
 
 
 async def test_a_store_that_came_back_empty_is_empty(store: RedisClient) -> None:

@@ -8,7 +8,7 @@ from memory_ports import StandingClock
 from usage_examples import a_record
 
 from billing.domain.usage_record import UsageRecord
-from gateway.domain.latency import OfModel, OfWorker
+from gateway.domain.latency import OfModel, OfWorker, Slice
 from gateway.serving.latencies import Latencies
 from gateway.serving.ports import LedgerUnavailable
 
@@ -110,6 +110,29 @@ async def test_what_is_too_old_is_never_told() -> None:
     world.clock.advance(400_000)
     await world.one.tell()
     assert world.board.slices == {}
+
+
+async def test_what_became_too_old_while_another_was_told_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request that ends meanwhile drops the slices that no longer count."""
+    world = Gateways()
+    ended(world.one, 100)
+    world.clock.advance(10_000)
+    ended(world.one, 100)
+    store = world.one._store
+    tell = store.tell
+
+    async def slowly(number: int, measured: Slice) -> None:
+        await tell(number, measured)
+        monkeypatch.setattr(store, "tell", tell)
+        world.clock.advance(600_000)
+        ended(world.one, 100)
+
+    monkeypatch.setattr(store, "tell", slowly)
+    await world.one.tell()
+    await world.one.tell()
+    assert (await world.one.figures())[MODEL].minute.count == 1
 
 
 async def test_a_request_that_ended_is_counted_at_once() -> None:
