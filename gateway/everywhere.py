@@ -18,7 +18,11 @@ def everywhere_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
 
     def end_withdrawn(change: DirectoryChange) -> None:
         withdrawn = withdrawn_in(
-            change.tenants, change.keys, now_ms=gateway.clock.now_ms(), is_new=not change.whole
+            change.tenants,
+            change.keys,
+            now_ms=gateway.clock.now_ms(),
+            is_new=not change.whole,
+            rotated_before=change.rotated_before,
         )
         if not withdrawn.is_nothing:
             for part in under_way:

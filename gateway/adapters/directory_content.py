@@ -40,6 +40,8 @@ class DirectoryChange:
     whole: bool = False
     tenants: list[Tenant] = field(default_factory=list)
     keys: list[ApiKey] = field(default_factory=list)
+    rotated_before: set[str] = field(default_factory=set)
+    """Of keys, by their ids, those that were known as rotated already."""
     fleet: bool = False
     """Models, workers or hosted providers."""
     prices: bool = False
@@ -53,6 +55,7 @@ class DirectoryChange:
         """Add what a later batch of the same look found."""
         self.tenants.extend(later.tenants)
         self.keys.extend(later.keys)
+        self.rotated_before |= later.rotated_before
         self.fleet |= later.fleet
         self.prices |= later.prices
 
@@ -114,10 +117,12 @@ class DirectoryContent:
         if rows.prices or rows.members:
             self._price_book = None
         tenants = [self._put_tenant(row) for row in rows.tenants]
+        known = [self._keys.get(bytes(row.digest)) for row in rows.keys]
         keys = [self._put_key(row) for row in rows.keys]
         return DirectoryChange(
             tenants=[tenant for tenant in tenants if tenant is not None],
             keys=[key for key in keys if key is not None],
+            rotated_before={key.id for key in known if key is not None and key.rotated_to},
             fleet=bool(rows.models or rows.workers or rows.providers),
             prices=bool(rows.prices or rows.members),
         )

@@ -5,7 +5,7 @@ end, whether they wait or stream, and are told why. A key that expires, or whose
 nothing: that was known when they began.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,16 +46,23 @@ class Endable(Protocol):
 
 
 def withdrawn_in(
-    tenants: Iterable[Tenant], keys: Iterable[ApiKey], *, now_ms: int, is_new: bool
+    tenants: Iterable[Tenant],
+    keys: Iterable[ApiKey],
+    *,
+    now_ms: int,
+    is_new: bool,
+    rotated_before: Container[str] = (),
 ) -> Withdrawn:
     """What is withdrawn of tenants and keys as they are now. `is_new`: these have just changed;
-    otherwise a rotated key may have had its grace, and it counts only what says so itself."""
+    otherwise a rotated key may have had its grace, and it counts only what says so itself. So too
+    of keys, by their ids, that were `rotated_before` they changed."""
     return Withdrawn(
         tenants=frozenset(tenant.id for tenant in tenants if tenant.suspended),
         keys=frozenset(
             key.id
             for key in keys
-            if key.revoked_at_ms is not None or (is_new and _had_no_grace(key, now_ms))
+            if key.revoked_at_ms is not None
+            or (is_new and key.id not in rotated_before and _had_no_grace(key, now_ms))
         ),
     )
 

@@ -158,3 +158,6 @@ def test_what_counts_as_withdrawn() -> None:
     old = withdrawn_in(tenants, keys, now_ms=NOW_MS, is_new=False)
     assert old.keys == {"revoked"}
     assert withdrawn_in([tenant], [key], now_ms=NOW_MS, is_new=True).is_nothing
+    before = {"rotated", "revoked"}
+    later = withdrawn_in([], keys, now_ms=NOW_MS, is_new=True, rotated_before=before)
+    assert later.keys == {"revoked"}
