@@ -25,6 +25,7 @@ from gateway.serving.month_now import month_now
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, LedgerUnavailable
 from gateway.serving.queue_looks import PoolLooks
 from gateway.serving.queue_view import Json, Uses, pool_view, queued_of, waiting_in
+from gateway.serving.shared_looks import SharedLooks
 
 TENANTS_SHOWN_MAX = 1_000
 LOOKED_AT_ONCE = 64
@@ -53,6 +54,8 @@ class LiveView:
     latencies: Latencies
     hosted_use: HostedUse
     targets: Mapping[RequestClass, Targets]
+    own_looks: SharedLooks = field(default_factory=SharedLooks)
+    """Those of tenants at how they stand themselves."""
     _seen: tuple[int, Live] | None = None
     _tokens: int | None = None
     _looking: "asyncio.Task[Live] | None" = field(default=None)

@@ -1,7 +1,11 @@
 """How a tenant stands now, for its own people: its limits and what is used of them, of each model
-and key that is narrowed too, and its own place in the queues. Nothing of anybody else is in it."""
+and key that is narrowed too, and its own place in the queues. Nothing of anybody else is in it.
+
+However many of a tenant's people look, a gateway looks once a second.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from billing.domain.money import show_amount
@@ -15,6 +19,8 @@ from gateway.serving.month_now import MonthNow, month_now
 from gateway.serving.ports import LedgerUnavailable, MonthRebuild
 from gateway.serving.queue_view import Json, own_queue
 
+SCOPES_ASKED_MAX = 200
+"""Of more that are narrowed the limits are told, and no use."""
 _UNKNOWN = (
     "sequences_running",
     "tokens_last_minute",
@@ -38,8 +44,20 @@ class _Place:
 async def own_now(
     tenant: Tenant, keys: Sequence[ApiKey], live: LiveView, months: MonthRebuild | None = None
 ) -> Json:
-    """`tenant`, `models` and `keys` with use, `queue` by model. What a store does not tell is null,
-    and `is_known` says whether use is known; of `keys` only those are shown that are narrowed."""
+    """`tenant` and what of it is `narrowed` with use, `queue` by model; as it was within the last
+    second, of the same tenant and keys. What a store does not tell is null, and `is_known` says
+    whether use is known; of `keys` only those are shown that are narrowed."""
+    return await live.own_looks.look(
+        tenant.id,
+        (tenant, tuple(keys)),
+        live.clock.monotonic_us,
+        lambda: _looked(tenant, keys, live, months),
+    )
+
+
+async def _looked(
+    tenant: Tenant, keys: Sequence[ApiKey], live: LiveView, months: MonthRebuild | None
+) -> Json:
     now_ms = live.clock.now_ms()
     month = month_now(tenant, now_ms)
     places = [
@@ -47,12 +65,10 @@ async def own_now(
         *_of_models(tenant),
         *(place for key in keys for place in _of_key(tenant, key)),
     ]
-    uses: Sequence[ScopeUse | None]
-    try:
-        scopes = [place.scope for place in places]
-        uses = await observed(live.ledger, tenant.id, scopes, month, months)
-    except LedgerUnavailable:
-        uses = [None] * len(places)
+    uses: list[ScopeUse | None] = [None] * len(places)
+    with suppress(LedgerUnavailable):
+        scopes = [place.scope for place in places[:SCOPES_ASKED_MAX]]
+        uses[: len(scopes)] = await observed(live.ledger, tenant.id, scopes, month, months)
     views = [_view(place, use, month) for place, use in zip(places, uses, strict=True)]
     models = [model.id for model in live.directory.models()]
     pools = await live.looks.look_at(pools_of(models, live.directory.workers()))

@@ -1,8 +1,10 @@
 """What a tenant's own people are told of its limits, its use and its place in the queues."""
 
+import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from live_world import MemoryBoard, live_view_of
 from memory_gateway import MemoryGateway
 from memory_ports import START_MS
@@ -13,7 +15,7 @@ from gateway.domain.admission_money import name_of
 from gateway.domain.scopes import scopes_of
 from gateway.domain.tenant import ApiKey, Limits, ModelLimits, Tenant
 from gateway.serving.month_now import month_now
-from gateway.serving.own_now import is_narrowed, own_now
+from gateway.serving.own_now import SCOPES_ASKED_MAX, is_narrowed, own_now
 
 TENANT = a_tenant(
     Limits(
@@ -101,6 +103,57 @@ async def test_anothers_use_and_place_are_in_nothing_that_is_told() -> None:
     demand = Demand("r9", 5, 900, 900)
     await gateway.ledger.acquire("globex", theirs.id, "m", demand, scopes_of(other, theirs, "m"))
     assert await looked(gateway, TENANT, KEY) == before
+
+
+class Counted:
+    """Counts what a ledger is asked, and of how many scopes."""
+
+    def __init__(self, gateway: MemoryGateway) -> None:
+        self.asked: list[int] = []
+        self._observe = gateway.ledger.observe
+
+    async def observe(self, tenant_id: str, scopes: Any, month: Any) -> Any:
+        self.asked.append(len(scopes))
+        return await self._observe(tenant_id, scopes, month)
+
+
+async def test_who_looks_within_a_second_shares_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once or later; with other limits, or after the second, it is a new one. A look that failed
+    is nobody else's."""
+    gateway = MemoryGateway()
+    counted = Counted(gateway)
+    monkeypatch.setattr(gateway.ledger, "observe", counted.observe)
+    view = live_view_of(gateway, MemoryBoard())
+    first, second = await asyncio.gather(*(own_now(TENANT, [KEY], view) for _ in range(2)))
+    assert first == second == await own_now(TENANT, [KEY], view)
+    assert len(counted.asked) == 1
+    await own_now(RICH, [KEY], view)
+    assert len(counted.asked) == 2
+    gateway.clock.advance(1_000)
+    await own_now(RICH, [KEY], view)
+    assert len(counted.asked) == 3
+    gateway.clock.advance(1_000)
+    monkeypatch.setattr(gateway.ledger, "observe", None)
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            await own_now(RICH, [KEY], view)
+    monkeypatch.setattr(gateway.ledger, "observe", counted.observe)
+    await own_now(RICH, [KEY], view)
+    assert len(counted.asked) == 4
+
+
+async def test_of_so_many_scopes_only_is_use_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the others the limits are told, and use is null."""
+    gateway = MemoryGateway()
+    counted = Counted(gateway)
+    monkeypatch.setattr(gateway.ledger, "observe", counted.observe)
+    many = {f"m{number:03}": ModelLimits(rpm=number) for number in range(SCOPES_ASKED_MAX + 5)}
+    told = await looked(gateway, a_tenant(Limits(models=many)))
+    assert counted.asked == [SCOPES_ASKED_MAX]
+    running = [each["sequences_running"] for each in told["narrowed"]]
+    assert running == [0] * (SCOPES_ASKED_MAX - 1) + [None] * 6
+    assert [each["rpm"] for each in told["narrowed"]] == list(range(len(many)))
+    assert told["is_known"]
 
 
 def test_a_limit_of_its_own_is_what_makes_narrower() -> None:
