@@ -96,7 +96,9 @@ async def test_the_same_total_however_it_is_added_up(
     demo: WeirDev, last_month: Month, tmp_path: Path
 ) -> None:
     """One command each, as README has them: the PDF's total, the CSV's sum, the document, the API,
-    `SELECT sum(...)` over the rows and OpenAI's costs are one amount."""
+    `SELECT sum(...)` over the rows and OpenAI's costs are one amount. Nothing of it is hosted:
+    seeded tenants keep their data here, and history is made before anybody can change that. Lines
+    of both are on the invoice of tests/integration/gateway/test_dev_history.py."""
     readme = (ROOT / "README.md").read_text()
     for arguments in commands(of_last_month(readme, last_month)):
         if arguments[0] == "invoice":

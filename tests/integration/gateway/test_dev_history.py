@@ -140,13 +140,15 @@ async def test_its_price_gives_way_to_one_that_is_there(world: World) -> None:
 
 
 async def test_its_invoice_says_so_and_no_other(world: World) -> None:
-    """On the document, in the list, while it is a draft; a month of nothing says nothing."""
+    """On the document, in the list, while it is a draft, which has lines of the fleet and of the
+    provider; a month of nothing says nothing."""
     await world.seed()
     desk = InvoiceDesk(world.engine, _nothing_expected)
     drafted = await desk.draft("me", "globex", "2026-02")
     empty = await desk.draft("me", "globex", "2026-01")
     _, document = await desk.document(await desk.invoice_id("globex/2026-02"))
     assert document.notes == (SIMULATED_NOTE,)
+    assert {line.provider for line in document.lines} == {"self", "hosted:simulated"}
     assert (drafted["simulated"], empty["simulated"]) == (True, False)
     listed = {each["id"]: each["simulated"] for each in (await desk.page()).items}
     assert listed == {drafted["id"]: True, empty["id"]: False}
