@@ -18,6 +18,7 @@ from gateway.http.admin_session import SessionController
 from gateway.http.admin_tenants import TenantController
 from gateway.http.admin_users import UserController
 from gateway.http.guards import permission_guard
+from gateway.http.private_answers import PrivateAnswers
 from gateway.http.problems import PROBLEM_HANDLERS
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -58,6 +59,7 @@ def admin_router(
         dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},
         guards=[permission_guard(administration)],
         opt=owned_by({Own.KEY: tenant_of_key}),
+        middleware=[PrivateAnswers()],
         exception_handlers=PROBLEM_HANDLERS,
         request_max_body_size=BODY_BYTES_MAX,
     )

@@ -24,8 +24,6 @@ from gateway.http.session_cookie import (
     session_cookie,
 )
 
-NOT_STORED = {"cache-control": "no-store"}
-
 
 class SessionController(Controller):
     """`/admin/v1/session`."""
@@ -34,10 +32,10 @@ class SessionController(Controller):
     tags = ("session",)
 
     @get(opt=described(CallerAnswer) | signed_in())
-    async def show_caller(self, request: AdminRequest) -> Response[View]:
+    async def show_caller(self, request: AdminRequest) -> View:
         """Who calls, and what they may do."""
         secret = request.cookies.get(SESSION_COOKIE, "")
-        return Response(_caller_view(request.auth, secret), headers=NOT_STORED)
+        return _caller_view(request.auth, secret)
 
     @post(
         opt=described(CallerAnswer, body=LoginBody) | anyone(),
@@ -57,7 +55,7 @@ class SessionController(Controller):
         )
         cookie = session_cookie(session, now_ms=_now_ms(), secure=keeps_to_https(request))
         view = _caller_view(caller, session.secret)
-        return Response(view, headers=NOT_STORED, cookies=[cookie])
+        return Response(view, cookies=[cookie])
 
     @delete(opt=described() | signed_in())
     async def log_out(self, request: AdminRequest, administration: Verbs) -> Response[None]:

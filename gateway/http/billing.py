@@ -11,6 +11,7 @@ from gateway.http.access import check_access
 from gateway.http.admin import BODY_BYTES_MAX
 from gateway.http.guards import permission_guard
 from gateway.http.prices import PlanController, PriceController
+from gateway.http.private_answers import PrivateAnswers
 from gateway.http.problems import PROBLEM_HANDLERS
 
 
@@ -25,6 +26,7 @@ def billing_router(
         route_handlers=[PriceController, PlanController, *more],
         dependencies={"administration": Provide(lambda: administration, sync_to_thread=False)},
         guards=[permission_guard(administration)],
+        middleware=[PrivateAnswers()],
         exception_handlers=PROBLEM_HANDLERS,
         request_max_body_size=BODY_BYTES_MAX,
     )

@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
 from gateway.errors import IssueBlocked, WeirError
+from gateway.http.private_answers import PRIVATE_HEADERS
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -88,7 +89,10 @@ def _answer(
         blockers=blockers,
     )
     return Response(
-        msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers
+        msgspec.json.encode(problem),
+        status_code=status,
+        media_type=MEDIA_TYPE,
+        headers={**PRIVATE_HEADERS, **(headers or {})},
     )
 
 

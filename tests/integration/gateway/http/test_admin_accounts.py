@@ -8,6 +8,7 @@ from admin_api import PASSWORD, AdminApi
 
 from gateway.domain.account import Role
 from gateway.domain.permissions import PERMISSIONS_OF
+from gateway.http.form_fields import OPEN_BYTES_MAX
 
 EMAIL = "ada@weir.local"
 OTHER_PASSWORD = "another long password"
@@ -42,7 +43,7 @@ async def test_a_session_is_begun_used_and_ended(api: AdminApi) -> None:
     await made(api)
     begun = await log_in(api)
     assert begun.status_code == 201, begun.text
-    assert begun.headers["cache-control"] == "no-store"
+    assert begun.headers["cache-control"] == "private, no-store"
     cookie = begun.headers["set-cookie"].lower()
     assert all(word in cookie for word in ("httponly", "samesite=lax", "path=/", "max-age=86"))
     assert "secure" not in cookie
@@ -103,6 +104,13 @@ async def test_another_site_logs_nobody_in(api: AdminApi, headers: dict[str, str
     await made(api)
     answer = await log_in(api, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "cross_site")
+
+
+async def test_no_more_is_read_of_who_has_not_logged_in(api: AdminApi) -> None:
+    """413, before anything is looked up."""
+    password = "x" * OPEN_BYTES_MAX
+    answer = await log_in(api, password)
+    assert (answer.status_code, answer.json()["code"]) == (413, "request_entity_too_large")
 
 
 async def test_ones_own_password_needs_the_current_one(api: AdminApi) -> None:

@@ -13,6 +13,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.administration import Administration
 from gateway.domain.account import Role
 from gateway.http.admin import admin_router
+from gateway.http.private_answers import PRIVATE_HEADERS
 from gateway.http.problems import PROBLEM_HANDLERS
 
 WRITES = [
@@ -41,6 +42,7 @@ def check_problem(answer: httpx.Response, status: int) -> dict[str, object]:
     """The answer is a problem of that status, complete and true to itself."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
+    assert PRIVATE_HEADERS.items() <= dict(answer.headers).items()
     problem: dict[str, object] = answer.json()
     assert problem["status"] == status
     assert problem["type"] == f"urn:weir:problem:{problem['code']}"
@@ -104,6 +106,25 @@ async def test_every_error_is_a_problem(
     """Bad JSON is 400, a bad value 422, and so on, each with the media type of a problem."""
     for method, path, raw, status in ERRORS:
         check_problem(await api.call(method, path, raw=raw), status)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/v1/tenants",
+        "/admin/v1/session",
+        "/admin/v1/audit",
+        "/admin/v1/audit.csv",
+        "/billing/v1/prices",
+    ],
+)
+async def test_no_answer_is_kept_by_anybody(api: AdminApi, path: str) -> None:
+    """Neither by a browser nor by a cache on the way, of a file as of a list."""
+    answer = await api.call("GET", path, below="")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "private, no-store"
+    assert answer.headers["vary"] == "authorization, cookie"
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 BAD_CREDENTIALS = [b"", b"Bearer", b"Bearer nobody", b"Basic YTpi", b"Bearer \xff\xfe"]

@@ -55,6 +55,7 @@ async def test_every_format_and_the_rows_say_the_same(finance: FinanceApi) -> No
     )
     assert exact * 10**12 == pico
     answer = await finance.call("GET", f"{path}.pdf")
+    assert answer.headers["cache-control"] == "private, no-store"
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.headers["content-disposition"] == (
         f'attachment; filename="{issued["number"]}.pdf"'
