@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from finance_api import FinanceApi
 
+from billing.postgres.unbilled import load_unbilled
 from gateway.administration import invoice_desk
 
 JANUARY = "2026-01-10T00:00:00Z"
@@ -57,11 +58,10 @@ async def test_it_is_looked_at_once_the_number_is_committed(
     """The next number of the series waits for the commit, and not for a tenant's whole history."""
     await used(finance)
     seen: list[object] = []
-    load = invoice_desk.load_unbilled
 
     async def looking(*asked: Any) -> Any:
         seen.extend(await finance.world.query("SELECT status FROM invoice"))
-        return await load(*asked)
+        return await load_unbilled(*asked)
 
     drafted = await finance.draft()
     monkeypatch.setattr(invoice_desk, "load_unbilled", looking)
