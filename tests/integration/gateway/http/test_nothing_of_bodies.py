@@ -25,7 +25,7 @@ ASKED: dict[str, Any] = {
     "stop": [MARKER],
 }
 ANSWERS: dict[str, list[Step]] = {
-    "completed": events.answer([MARKER, " is far"]),
+    "completed": [*events.answer([MARKER, " is far"])],
     "worker_failed": [
         events.role(),
         events.content(MARKER),
