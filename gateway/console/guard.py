@@ -72,8 +72,7 @@ def login_path(request: Request[Any, Any, Any], *, ended: bool) -> str:
     """The log-in page that leads back to where this request came from."""
     is_page = request.scope.get("method") in _SAFE and "hx-request" not in request.headers
     if is_page:
-        query_string = request.scope["query_string"].decode("latin-1")
-        address = f"{request.scope['path']}?{query_string}"
+        address = f"{request.url.path}?{request.url.query}"
     else:
         address = request.headers.get("hx-current-url") or request.headers.get("referer") or ""
     said = "ended=1" if ended else ""

@@ -19,7 +19,7 @@ Field = tuple[str, str | UploadFile]
 
 
 async def form_fields(request: Request[Any, Any, Any]) -> list[Field]:
-    """Each field and its value, in order; none where the body is no form.
+    """Each field and its value, those of one name in order; none where the body is no form.
 
     Raises RequestTooLarge for more than FIELDS_MAX fields, Unprocessable where it is not UTF-8, and
     whatever Litestar raises for a body over the route's maximum or a multipart that is none.
@@ -27,20 +27,20 @@ async def form_fields(request: Request[Any, Any, Any]) -> list[Field]:
     kind = request.content_type[0]
     if kind == URL_ENCODED:
         # Litestar's own parser keeps the last 1024 bodies in memory, whoever sent them.
-        return list(_url_encoded(await request.body()))
+        return _url_encoded(await request.body())
     if kind == MULTIPART:
         try:
-            return (await request.form()).multi_items()
+            return list((await request.form()).multi_items())
         except (UnicodeDecodeError, LookupError) as error:
             raise _not_utf8() from error
     return []
 
 
-def _url_encoded(body: bytes) -> list[tuple[str, str]]:
+def _url_encoded(body: bytes) -> list[Field]:
     if body.count(b"&") >= FIELDS_MAX:
         raise RequestTooLarge(f"a form has at most {FIELDS_MAX} fields")
     try:
-        return parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
+        return [*parse_qsl(body.decode(), keep_blank_values=True, errors="strict")]
     except UnicodeDecodeError as error:
         raise _not_utf8() from error
 
