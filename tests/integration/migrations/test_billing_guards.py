@@ -146,15 +146,15 @@ async def test_it_keeps_no_reader_waiting_for_what_takes_long(
     await downgrade(database_url, BEFORE)
     async with world.engine.connect() as other:
         await other.execute(text(f"LOCK TABLE {held} IN ROW EXCLUSIVE MODE"))
-        upgrading = asyncio.create_task(upgrade(database_url))
-        async with asyncio.timeout(4):
-            while not await world.query(WAITS_FOR, table=held):  # noqa: ASYNC110 - SQL
-                await asyncio.sleep(0.01)
-        async with world.engine.connect() as reader:
-            for table in free:
-                await reader.execute(text(f"LOCK TABLE {table} IN ACCESS SHARE MODE NOWAIT"))
-        await other.rollback()
-    await upgrading
+        async with asyncio.TaskGroup() as group:
+            group.create_task(upgrade(database_url))
+            async with asyncio.timeout(4):
+                while not await world.query(WAITS_FOR, table=held):  # noqa: ASYNC110 - SQL
+                    await asyncio.sleep(0.01)
+            async with world.engine.connect() as reader:
+                for table in free:
+                    await reader.execute(text(f"LOCK TABLE {table} IN ACCESS SHARE MODE NOWAIT"))
+            await other.rollback()
     assert await world.query("SELECT prefix FROM number_prefix ORDER BY 1") == [("CN",), ("INV",)]
 
 
