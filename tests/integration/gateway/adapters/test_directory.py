@@ -59,24 +59,6 @@ async def proxy(database_url: str) -> AsyncIterator[PostgresProxy]:
         yield started
 
 
-async def test_a_key_that_was_rotated_before_it_changed_is_said_to_have_been(
-    administration: Administration, engine: AsyncEngine
-) -> None:
-    """So that what comes later takes nothing from those whose grace is over."""
-    key, _ = await administration.create_key(ME, "acme", "k", "batch")
-    directory = CachedDirectory(engine)
-    told: list[tuple[set[str], set[str]]] = []
-    directory.on_change.append(
-        lambda change: told.append(({each.id for each in change.keys}, change.rotated_before))
-    )
-    await directory.refresh()
-    new, _ = await administration.rotate_key(ME, key.id, grace_ms=60_000)
-    await directory.refresh()
-    await administration.put_key_limits(ME, key.id, Limits(tpm=3))
-    await directory.refresh()
-    assert told == [({key.id}, set()), ({key.id, new.id}, set()), ({key.id}, {key.id})]
-
-
 async def test_changes_are_seen_within_a_second(
     administration: Administration, directory: CachedDirectory
 ) -> None:
