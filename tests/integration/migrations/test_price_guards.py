@@ -90,8 +90,8 @@ async def test_no_two_prices_begin_at_one_instant(engine: AsyncEngine) -> None:
         ({"provider": "someone"}, "price_provider_check"),
         ({"currency": "usd"}, "price_currency_check"),
         ({"input": -1}, "price_pico_check"),
-        ({"cached": 10**12 + 1}, "price_pico_check"),
-        ({"output": 10**12 + 1}, "price_pico_check"),
+        ({"cached": 8 * 10**12 + 1}, "price_pico_check"),
+        ({"output": 8 * 10**12 + 1}, "price_pico_check"),
         ({"begins": "1 hour 500 microseconds"}, "price_effective_from_check"),
     ],
 )

@@ -162,9 +162,9 @@ def test_the_fleet(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_users_and_the_audit_log(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token is printed once; every change names the operating system's user."""
     monkeypatch.setenv("WEIR_USER_PASSWORD", "correct horse battery")
-    weir.ok("user", "create", "a@b.c", "--role", "admin")
+    weir.ok("user", "create", "a@b.c", "--role", "finance")
     token = weir.json("user", "token", "a@b.c", "--name", "laptop")["token"]
-    assert weir.json("user", "list")["items"][0]["role"] == "admin"
+    assert weir.json("user", "list")["items"][0]["role"] == "finance"
     assert weir.json("user", "disable", "a@b.c")["disabled"] is True
     assert weir.json("user", "enable", "a@b.c")["disabled"] is False
     weir.ok("user", "revoke-token", "a@b.c", "--name", "laptop")
