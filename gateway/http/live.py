@@ -18,7 +18,7 @@ def live_handler(view: LiveView) -> ControllerRouterHandler:
     async def live() -> Json:
         """Tenants that may hold something or wait, pools, workers, latencies against their targets,
         hosted providers in use, and what is degraded: with `redis:` also each tenant, with `queue:`
-        each pool that could not be looked at. At most a second old."""
-        return await view.look()
+        each pool that could not be looked at."""
+        return await view.look_now()
 
     return live

@@ -1,7 +1,7 @@
 """What runs now, over all gateways: the body of `GET /admin/v1/live`.
 
-However many look, a gateway looks once a second: who comes while it does waits for the same look,
-who comes after is shown what it saw.
+However many pages show it, a gateway looks once a second for them: who comes while it does waits
+for the same look, who comes after is shown what it saw. Programs are shown what is now.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ Result = TypeVar("Result")
 
 @dataclass
 class LiveView:
-    """Looks at everything, at most once a second. What a gateway measured of others' requests is
-    in `latencies`, what runs at hosted providers in `hosted_use`."""
+    """Looks at everything, for pages at most once a second. What a gateway measured of others'
+    requests is in `latencies`, what runs at hosted providers in `hosted_use`."""
 
     directory: Directory
     ledger: Ledger
@@ -71,6 +71,10 @@ class LiveView:
             self._looking = asyncio.create_task(self._look())
         # Others wait for it too, so it goes on where one of them leaves.
         return await asyncio.shield(self._looking)
+
+    async def look_now(self) -> Live:
+        """As it is now, for a program that has just changed something. Raises as `look` does."""
+        return await self._whole()
 
     async def tokens_last_minute(self) -> int | None:
         """What all tenants that are shown were charged; None where one of them could not be seen.

@@ -127,7 +127,7 @@ async def test_pools_of_a_class_are_shown_beside_the_models(
     workers = [(each["class"], each["places"]["sequences"]) for each in view["workers"]]
     assert workers == [(None, 0), ("batch", 1)]
     queues.away = True
-    live.gateway.clock.advance(1_000)
+    live.gateway.clock.advance(300)
     assert (await live.view())["degraded"] == ["queue:m", "queue:m#batch"]
 
 

@@ -47,6 +47,15 @@ async def test_fifty_who_look_cost_one_look() -> None:
     assert world.board.looks == 2
 
 
+async def test_a_program_is_shown_what_is_now() -> None:
+    """Also where a page has just been shown something else."""
+    world = World()
+    await world.view.look()
+    world.gateway.ledger.marked = []
+    assert (await world.view.look_now())["tenants"] == []
+    assert [each["id"] for each in (await world.view.look())["tenants"]] == ["acme"]
+
+
 async def test_one_who_leaves_ends_nobodys_look() -> None:
     """The others wait for the same."""
     world = World()
