@@ -5,7 +5,8 @@
 (() => {
   // Keys: "/" to the search field, "g" and a letter to a page, "?" for the list.
   let led = false;
-  const typing = (element) => element.closest("input, select, textarea, [contenteditable], dialog");
+  // A dialog that has just closed may hold the focus for a moment more.
+  const typing = (element) => element.closest("input, select, textarea, [contenteditable], dialog[open]");
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) {
