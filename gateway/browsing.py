@@ -28,7 +28,6 @@ def console_of(
             administration=administration,
             directory=gateway.directory,
             fleet=gateway.fleet,
-            ledger=gateway.ledger,
             live=live,
             months=gateway.months,
             stories=stories,
@@ -38,7 +37,6 @@ def console_of(
             reconciliations=finance.reconciliations,
             finance_postgres=gateway.reconciling_postgres,
             clock=gateway.clock,
-            settings=gateway.settings,
             version=metadata.version("weir"),
         )
     )

@@ -144,10 +144,6 @@ class PriceBook:
             and self.price_at(model, provider, currency, at_ms) is not None
         )
 
-    def has_currency(self, currency: str) -> bool:
-        """Whether any price, also one that begins later, is in that currency."""
-        return any(of == currency for _, _, of in self._lines)
-
 
 def _at(by_class: _ByClass, request_class: str | None, at_ms: int) -> Price | None:
     line = by_class.get(request_class)

@@ -106,11 +106,6 @@ class SessionVerbs(LoginVerbs):
                 await self._write_seen(secret, now_ms)
         return Caller(user=user, permissions=permissions_of(user.role), via="session")
 
-    async def user_by_session(self, secret: str) -> User | None:
-        """The user of `caller_by_session`."""
-        caller = await self.caller_by_session(secret)
-        return None if caller is None else caller.user
-
     @verb
     async def _known_session(self, secret: str) -> tuple[User, int] | None:
         query = (

@@ -111,15 +111,6 @@ class TokenVerbs(Store):
             user=known.user, permissions=permissions_of(known.user.role, held), via="token"
         )
 
-    async def user_by_token(self, secret: str) -> User | None:
-        """Whose live token this is; None where `caller_by_token` finds nobody, or where the token
-        is held to scopes: whoever asks by this looks at the role alone."""
-        known = await self._known_token(secret)
-        if known is None or known.scopes is not None:
-            return None
-        await self._note_use(secret, known.last_used_at_ms)
-        return known.user
-
     @verb
     async def _known_token(self, secret: str) -> _Known | None:
         query = (

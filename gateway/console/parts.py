@@ -11,8 +11,7 @@ from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.serving.live_view import LiveView
-from gateway.serving.ports import Clock, Directory, Fleet, Ledger, MonthRebuild
-from gateway.settings import Settings
+from gateway.serving.ports import Clock, Directory, Fleet, MonthRebuild
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +22,6 @@ class ConsoleParts:
     directory: Directory
     """What this gateway knows of tenants, keys, models and workers, without asking Postgres."""
     fleet: Fleet
-    ledger: Ledger
     live: LiveView
     """`await live.look()` is as `GET /admin/v1/live` answers. Raises StoreUnavailable."""
     months: MonthRebuild
@@ -38,6 +36,5 @@ class ConsoleParts:
     finance_postgres: AsyncEngine
     """For reading findings of the reconciliation and budget alerts, as `/billing/v1` does."""
     clock: Clock
-    settings: Settings
     version: str
     """Weir's own, for the footer."""

@@ -86,8 +86,9 @@ async def test_from_an_empty_folder_everything_serves_and_ends_with_ctrl_c(
         (price,) = (await users.list_prices()).items
         assert (price.model, price.provider, price.currency) == ("smollm2-135m", "self", "USD")
         for role, user in ready.users.items():
-            found = await users.user_by_token(user.token)
-            assert (found.role, found.email) == (role, user.email) if found else pytest.fail(role)
+            found = await users.caller_by_token(user.token)
+            assert found is not None, role
+            assert (found.user.role, found.user.email) == (role, user.email)
         assert ready.users.keys() == set(Role) - {Role.TENANT_MEMBER}
         owner = ready.users[Role.TENANT_ADMIN]
         session = await users.log_in(owner.email, owner.password, address=None)
@@ -128,7 +129,7 @@ async def test_a_second_start_finds_the_first_ones_keys_and_undoes_no_change(
         assert len(listed) == len((await admin.list_keys("acme")).items) == 2
         assert (await admin.get_tenant("globex")).suspended
         assert len((await admin.list_prices()).items) == 1
-        assert await admin.user_by_token(second.users[Role.FINANCE].token) is None
+        assert await admin.caller_by_token(second.users[Role.FINANCE].token) is None
         ids = [worker.id for worker in (await admin.list_workers()).items]
         assert sorted(ids) == ["own", "simulated-0"]
         statuses = {

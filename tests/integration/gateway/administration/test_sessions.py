@@ -57,7 +57,6 @@ async def test_a_session_is_its_users(timed: Administration, engine: AsyncEngine
     assert caller is not None
     assert (caller.user.email, caller.via) == (EMAIL, "session")
     assert caller.permissions == PERMISSIONS_OF[Role.VIEWER]
-    assert await timed.user_by_session(session.secret) == caller.user
     assert await timed.caller_by_session("ws-unknown") is None
     assert await timed.caller_by_session("\x00\udcff") is None
     assert await timed.caller_by_token(session.secret) is None
@@ -75,16 +74,16 @@ async def test_a_session_ends_idle_or_old(timed: Administration, clock: Clock) -
     """Eight hours without use; a day, whatever its use."""
     session = await begun(timed)
     clock.now_ms += 8 * HOUR_MS - 1
-    assert await timed.user_by_session(session.secret) is not None
+    assert await timed.caller_by_session(session.secret) is not None
     clock.now_ms += 8 * HOUR_MS - 1
-    assert await timed.user_by_session(session.secret) is not None
+    assert await timed.caller_by_session(session.secret) is not None
     clock.now_ms += 8 * HOUR_MS - 1
-    assert await timed.user_by_session(session.secret) is not None
+    assert await timed.caller_by_session(session.secret) is not None
     clock.now_ms = session.expires_at_ms
-    assert await timed.user_by_session(session.secret) is None
+    assert await timed.caller_by_session(session.secret) is None
     idle = await begun(timed)
     clock.now_ms += 8 * HOUR_MS
-    assert await timed.user_by_session(idle.secret) is None
+    assert await timed.caller_by_session(idle.secret) is None
     assert await timed.list_sessions(EMAIL) == []
 
 
@@ -105,14 +104,14 @@ async def test_who_logs_out_ends_that_session(timed: Administration) -> None:
     """And no other; a session of another user is not to be had by their name."""
     one, other = await begun(timed), await begun(timed)
     await timed.log_out(one.secret)
-    assert await timed.user_by_session(one.secret) is None
-    assert await timed.user_by_session(other.secret) is not None
+    assert await timed.caller_by_session(one.secret) is None
+    assert await timed.caller_by_session(other.secret) is not None
     await timed.create_user(ME, "b@weir.local", "viewer", PASSWORD)
     (listed,) = await timed.list_sessions(EMAIL)
     with pytest.raises(NotFound):
         await timed.end_session(ME, "b@weir.local", listed.id)
     await timed.end_session(ME, EMAIL, listed.id)
-    assert await timed.user_by_session(other.secret) is None
+    assert await timed.caller_by_session(other.secret) is None
     with pytest.raises(NotFound):
         await timed.end_session(ME, EMAIL, listed.id)
     (entry, *_) = (await timed.list_audit()).items
@@ -127,7 +126,7 @@ async def test_all_sessions_end_but_the_one_that_is_kept(timed: Administration) 
     (left,) = await timed.list_sessions(EMAIL)
     assert await timed.session_id(own.secret) == left.id in listed
     assert await timed.session_id("ws-unknown") is None
-    assert [await timed.user_by_session(each.secret) for each in others] == [None, None]
+    assert [await timed.caller_by_session(each.secret) for each in others] == [None, None]
     (entry, *_) = (await timed.list_audit()).items
     assert (entry.action, entry.before) == ("session.end_all", {"sessions": 2})
     assert await timed.log_out_everywhere(ME, EMAIL, keep="ws-unknown") == 1
@@ -169,18 +168,18 @@ async def test_what_ends_all_sessions(
     sessions = [await begun(timed), await begun(timed)]
     await deed(timed)
     for session in sessions:
-        assert await timed.user_by_session(session.secret) is None
+        assert await timed.caller_by_session(session.secret) is None
     await timed.update_user(ME, EMAIL, disabled=False)
     for session in sessions:
-        assert await timed.user_by_session(session.secret) is None
-    assert await timed.user_by_session(bystander.secret) is not None
+        assert await timed.caller_by_session(session.secret) is None
+    assert await timed.caller_by_session(bystander.secret) is not None
 
 
 async def test_what_changes_nothing_ends_nothing(timed: Administration) -> None:
     """The same role again, or enabled again."""
     session = await begun(timed)
     await timed.update_user(ME, EMAIL, role="viewer", disabled=False)
-    assert await timed.user_by_session(session.secret) is not None
+    assert await timed.caller_by_session(session.secret) is not None
 
 
 async def test_a_password_is_changed_by_who_knows_it(timed: Administration) -> None:

@@ -65,14 +65,6 @@ def test_two_prices_from_one_instant_are_refused() -> None:
     )
 
 
-def test_a_book_says_which_currencies_it_knows() -> None:
-    """B27: a budget in a currency without any price can be refused when it is written."""
-    book = PriceBook([begins(1_000, currency="JPY")])
-    assert book.has_currency("JPY")
-    assert not book.has_currency("USD")
-    assert not PriceBook().has_currency("USD")
-
-
 @given(st.sets(st.integers(0, 10_000)), st.integers(-1, 10_001), st.randoms())
 def test_the_latest_begun_price_holds(begun: set[int], at_ms: int, order: object) -> None:
     """Whatever order the prices are read in; and what begins later changes nothing before it."""
