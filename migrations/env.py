@@ -17,7 +17,8 @@ def target_metadata() -> list[MetaData]:
     known = [tables.metadata]
     if importlib.util.find_spec("billing.postgres.invoice_tables") is not None:
         known.append(importlib.import_module("billing.postgres.invoice_tables").metadata)
-        importlib.import_module("billing.postgres.budget_tables")  # of the same metadata
+        for more in ("budget_tables", "coarse_tables"):  # of the same metadata
+            importlib.import_module(f"billing.postgres.{more}")
     return known
 
 

@@ -17,6 +17,7 @@ from billing.domain.invoicing.tax import Tax
 from billing.domain.price_book import Price, PriceBook
 from billing.domain.rating import rated
 from billing.domain.usage_record import UsageRecord
+from billing.postgres.coarse_rollups import make_coarser
 from billing.postgres.credit_notes import Credited, issue_credit_note
 from billing.postgres.invoice_draft import Drafted, draft_invoice
 from billing.postgres.invoice_issue import Issued, issue_invoice
@@ -112,12 +113,13 @@ class InvoiceWorld:
         async with self.engine.begin() as db:
             await insert_batch(db, rows)
 
-    async def roll_up(self) -> None:
-        """Until every roll-up is made."""
-        while True:
-            async with self.engine.begin() as db:
-                if not await roll_up(db):
-                    return
+    async def roll_up(self, *, coarser: bool = True) -> None:
+        """Until every roll-up is made; where not `coarser`, those of quarters alone."""
+        for make in (roll_up, make_coarser) if coarser else (roll_up,):
+            while True:
+                async with self.engine.begin() as db:
+                    if not await make(db):
+                        break
 
     async def draft(self, month: str, whom: Billed | None = None) -> Drafted:
         """The month's draft."""

@@ -11,12 +11,12 @@ from billing.domain.reconciliation.rollups import Difference
 QUARTERS_AT_ONCE = 50
 """Quarters of tenants in one transaction."""
 _TURN = 0x57454952_0012
-"""Advisory lock: one gateway at a time makes roll-ups."""
+"""Advisory lock: one gateway at a time makes roll-ups, of whatever kind."""
 _BY = (
     "tenant_id", "api_key_id", "model", "class", "provider", "currency", "price_id", "billable",
     "final",
 )  # fmt: skip
-_COUNTS = {
+COUNTS = {
     "requests": "count(*)",
     "prompt_tokens": "sum(prompt_tokens)",
     "cached_prompt_tokens": "sum(cached_prompt_tokens)",
@@ -27,8 +27,9 @@ _COUNTS = {
     "list_cost_pico": "coalesce(sum(list_cost_pico), 0)",
     "unpriced_requests": "count(*) FILTER (WHERE cost_pico IS NULL)",
 }
+"""What a roll-up counts, and how it is counted of records."""
 _KEY = ", ".join(("bucket", *_BY))
-_SUMS = ", ".join(f"{how} AS {name}" for name, how in _COUNTS.items())
+_SUMS = ", ".join(f"{how} AS {name}" for name, how in COUNTS.items())
 _RAW = (
     f"SELECT usage_bucket(admitted_at) AS bucket, {', '.join(_BY)}, {_SUMS} FROM usage_record"  # noqa: S608 - names of columns, from the lists above
     " WHERE {where} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
@@ -47,7 +48,7 @@ RETURNING mark.bucket, mark.tenant_id
 _MARKS_READ = 5_000
 _CLEAR = text("DELETE FROM usage_rollup WHERE tenant_id = :tenant AND bucket = :bucket")
 _MAKE = text(
-    f"INSERT INTO usage_rollup ({_KEY}, {', '.join(_COUNTS)}) "
+    f"INSERT INTO usage_rollup ({_KEY}, {', '.join(COUNTS)}) "
     + _RAW.format(
         where="tenant_id = :tenant AND admitted_at >= :bucket"
         " AND admitted_at < CAST(:bucket AS timestamptz) + interval '15 minutes'"
@@ -59,7 +60,7 @@ _DIFFERENCES = text(
     f" SELECT {', '.join(f'coalesce(raw.{name}, rolled.{name}) AS {name}' for name in ('bucket', *_BY))}, "  # noqa: E501
     + ", ".join(
         f"coalesce(rolled.{name}, 0) AS rolled_{name}, coalesce(raw.{name}, 0) AS raw_{name}"
-        for name in _COUNTS
+        for name in COUNTS
     )
     + " FROM raw FULL JOIN rolled ON "
     + " AND ".join(
@@ -69,9 +70,17 @@ _DIFFERENCES = text(
         for name in ("bucket", *_BY)
     )
     + " WHERE "
-    + " OR ".join(f"raw.{name} IS DISTINCT FROM rolled.{name}" for name in _COUNTS)
+    + " OR ".join(f"raw.{name} IS DISTINCT FROM rolled.{name}" for name in COUNTS)
     + " ORDER BY 1, 2, 3, 4 LIMIT :limit"
 )
+
+
+async def take_turn(connection: AsyncConnection) -> bool:
+    """Whether nobody else makes roll-ups until the caller's transaction ends."""
+    taken: bool = await connection.scalar(
+        text("SELECT pg_try_advisory_xact_lock(:turn)"), {"turn": _TURN}
+    )
+    return taken
 
 
 async def newest_mark(connection: AsyncConnection) -> int | None:
@@ -89,9 +98,7 @@ async def roll_up(connection: AsyncConnection, *, up_to: int | None = None) -> i
     The marks are taken before the records are read, each in a statement of its own: a record that
     is written meanwhile leaves a mark that stays.
     """
-    if not await connection.scalar(
-        text("SELECT pg_try_advisory_xact_lock(:turn)"), {"turn": _TURN}
-    ):
+    if not await take_turn(connection):
         return None
     taken = await connection.execute(
         text(_TAKE_MARKS),
@@ -141,5 +148,5 @@ def _difference(row: RowMapping) -> Difference:
         row["bucket"],
         row["tenant_id"],
         " ".join(f"{name}={row[name]}" for name in _BY[1:]),
-        {name: (int(row[f"rolled_{name}"]), int(row[f"raw_{name}"])) for name in _COUNTS},
+        {name: (int(row[f"rolled_{name}"]), int(row[f"raw_{name}"])) for name in COUNTS},
     )

@@ -1,11 +1,12 @@
 """Usage for people to look at: the largest groups over time, and all groups by size, in one look.
 
-What is counted, and from where, is `usage_buckets`': the sums of the records. Ten thousand groups
+What is counted, and from where, is `usage_sources`': the sums of the records. Ten thousand groups
 are drawn as eight and the rest, and listed in pages, so that an answer's size does not grow with
 the number of tenants.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -15,7 +16,8 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.postgres.usage_buckets import BUCKET, GROUPS, QUARTER, Chosen
+from billing.postgres.usage_buckets import GROUPS
+from billing.postgres.usage_sources import BUCKET, QUARTER, Chosen
 
 TOP = 8
 """Groups that are drawn by themselves."""
@@ -40,35 +42,35 @@ _SIZES = {
     Measure.REQUESTS: "requests",
 }
 _COUNTS = ("requests", "prompt_tokens", "cached_prompt_tokens", "output_tokens")
-_ALSO = ("provisional_requests", "billable_requests", "unpriced_requests", "cost_pico")
-_ADDED = ", ".join(f"sum({name}) AS {name}" for name in (*_COUNTS, *_ALSO))
-_CELLS = ", ".join(
+_ALSO = ("provisional_requests", "billable_requests", "unpriced_requests")
+_SUMS = ", ".join(
     (
-        *(f"sum({name}) AS {name}" for name in (*_COUNTS, "cost_pico")),
+        *(f"CAST(sum({name}) AS numeric) AS {name}" for name in (*_COUNTS, "cost_pico")),
         "coalesce(sum(requests) FILTER (WHERE NOT final), 0) AS provisional_requests",
         "coalesce(sum(requests) FILTER (WHERE billable), 0) AS billable_requests",
         "coalesce(sum(unpriced_requests) FILTER (WHERE billable), 0) AS unpriced_requests",
     )
 )
-_STATEMENT = f"""{{counted}}, cells AS MATERIALIZED (
-    SELECT {BUCKET} AS start_s, CAST({{by}} AS text) AS name, currency, {_CELLS}
-    FROM counted GROUP BY 1, 2, 3
-), sizes AS MATERIALIZED (
-    SELECT name, CAST(sum({{size}}) AS numeric) AS size FROM cells GROUP BY name
+_LISTED = f"""{{counted}}, sizes AS MATERIALIZED (
+    SELECT {{by}} AS name, any_value(tenant_id) AS tenant_id, CAST(sum({{size}}) AS numeric) AS size
+    FROM counted GROUP BY {{by}}
 ), top AS (
-    SELECT name FROM sizes ORDER BY size DESC, name LIMIT {TOP}
+    SELECT * FROM sizes ORDER BY size DESC, name LIMIT {TOP}
 ), page AS (
-    SELECT name, size FROM sizes{{after}} ORDER BY size DESC, name LIMIT :rows
+    SELECT * FROM sizes{{after}} ORDER BY size DESC, name LIMIT :rows
 )
-SELECT 'point' AS kind, start_s, top.name, CAST(NULL AS text) AS currency,
-    CAST(sum({{size}}) AS numeric) AS size, {_ADDED}
-FROM cells LEFT JOIN top ON top.name = cells.name GROUP BY start_s, top.name
-UNION ALL SELECT 'group', NULL, cells.name, currency, page.size, {_ADDED}
-FROM cells JOIN page ON page.name = cells.name GROUP BY cells.name, currency, page.size
-UNION ALL SELECT 'whole', NULL, NULL, currency, (SELECT count(*) FROM sizes), {_ADDED}
-FROM cells GROUP BY currency
-ORDER BY kind, size DESC, name, start_s, currency
+SELECT 'top' AS kind, name, tenant_id, size FROM top
+UNION ALL SELECT 'group', name, tenant_id, size FROM page
+UNION ALL SELECT 'count', NULL, NULL, count(*) FROM sizes ORDER BY kind, size DESC, name
 """  # noqa: S608 - names of columns, from above
+_GROUPS = f"""{{counted}} SELECT {{by}} AS name, currency, {_SUMS} FROM counted GROUP BY 1, 2
+"""  # noqa: S608 - as above
+_POINTS = f"""{{counted}} SELECT {BUCKET} AS start_s, {{by}} AS name,
+    CAST(sum({{size}}) AS numeric) AS size FROM counted GROUP BY 1, 2
+"""  # noqa: S608 - as above
+_WHOLE = f"""{{counted}} SELECT {BUCKET} AS start_s, currency,
+    CAST(sum({{size}}) AS numeric) AS size, {_SUMS} FROM counted GROUP BY 1, 2
+"""  # noqa: S608 - as above
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +108,15 @@ class UsageChart(msgspec.Struct, frozen=True, kw_only=True):
     group_count: int
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """A group with its size, and the tenant it is of where it is a tenant's or a key's."""
+
+    name: str
+    tenant_id: str | None
+    size: int
+
+
 async def read_chart(
     db: AsyncConnection,
     chosen: Chosen,
@@ -116,60 +127,134 @@ async def read_chart(
     limit: int,
     after: Place | None = None,
 ) -> UsageChart:
-    """Usage by one of GROUPS in buckets of whole quarters of an hour from the epoch on. Raises
-    ValueError for a group or a width that is none."""
+    """Usage by one of GROUPS in buckets of whole quarters of an hour from the epoch on, all as of
+    one instant: `db` is at the beginning of a transaction. Raises ValueError for a group or a
+    width that is none.
+
+    Sizes are looked at of all groups, everything else only of those that are shown.
+    """
     if by not in GROUPS or width % QUARTER:
         raise ValueError(f"usage is not summed up by {by} and {width}")
-    counted, values = chosen.counted()
-    values |= {"width": width, "rows": limit + 1}
-    behind = ""
-    if after is not None:
-        behind = " WHERE size < :after_size OR (size = :after_size AND name > :after_name)"
-        values |= {"after_size": Decimal(after.size), "after_name": after.name}
-    statement = _STATEMENT.format(counted=counted, by=by, size=_SIZES[measure], after=behind)
-    rows = (await db.execute(text(statement), values)).mappings().all()
-    return _chart([dict(row) for row in rows], limit)
-
-
-def _chart(rows: Iterable[Mapping[str, Any]], limit: int) -> UsageChart:
-    points: dict[int, dict[str | None, int]] = {}
-    drawn: dict[str, int] = {}
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    whole: list[Mapping[str, Any]] = []
-    for row in rows:
-        match row["kind"]:
-            case "point":
-                points.setdefault(row["start_s"], {})[row["name"]] = int(row["size"])
-                if row["name"] is not None:
-                    drawn[row["name"]] = drawn.get(row["name"], 0) + int(row["size"])
-            case "group":
-                found.setdefault(row["name"], []).append(row)
-            case _:
-                whole.append(row)
-    listed = list(found.items())
-    last = None
-    if len(listed) > limit:
-        name, of_last = listed[limit - 1]
-        last = Place(int(of_last[0]["size"]), name)
+    await db.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+    reading = _Reading(db, chosen, width, by, _SIZES[measure])
+    top, listed, count = await reading.listed(limit + 1, after)
+    page = listed[:limit]
+    last = page[-1] if len(listed) > limit else None
+    found = await reading.groups(page)
+    points, whole = await reading.whole()
+    for start_s, name, size in await reading.points(top):
+        at = points.setdefault(start_s, {None: 0})
+        at[name] = size
+        at[None] -= size
+    drawn = {each.name for each in top}
     return UsageChart(
-        top=tuple(sorted(drawn, key=lambda name: (-drawn[name], name))),
-        points=points,
-        groups=tuple((name, _counts(each)) for name, each in listed[:limit]),
-        next=last,
+        top=tuple(each.name for each in top),
+        points={at: _without_rest(each, len(drawn) < count) for at, each in points.items()},
+        groups=tuple((each.name, _counts(found.get(each.name, ()))) for each in page),
+        next=None if last is None else Place(last.size, last.name),
         whole=_counts(whole),
-        group_count=int(whole[0]["size"]) if whole else 0,
+        group_count=count,
     )
 
 
+class _Reading:
+    """The statements of one look."""
+
+    def __init__(
+        self, db: AsyncConnection, chosen: Chosen, width: timedelta, by: str, size: str
+    ) -> None:
+        self._db = db
+        self._chosen = chosen
+        self._width = width
+        self._by = by
+        self._size = size
+
+    async def listed(
+        self, rows: int, after: Place | None
+    ) -> tuple[list[_Listed], list[_Listed], int]:
+        """The largest groups, so many of those behind `after`, and how many there are in all."""
+        counted, values = self._chosen.counted((self._by,))
+        behind = ""
+        if after is not None:
+            behind = " WHERE size < :after_size OR (size = :after_size AND name > :after_name)"
+            values |= {"after_size": Decimal(after.size), "after_name": after.name}
+        found: dict[str, list[_Listed]] = {"top": [], "group": []}
+        count = 0
+        for row in await self._read(_LISTED, counted, values | {"rows": rows}, after=behind):
+            if row["kind"] == "count":
+                count = int(row["size"])
+            else:
+                each = _Listed(row["name"], row["tenant_id"], int(row["size"]))
+                found[row["kind"]].append(each)
+        return found["top"], found["group"], count
+
+    async def groups(self, page: Sequence[_Listed]) -> dict[str, list[Mapping[str, Any]]]:
+        """The sums of some groups, by currency."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        if page:
+            counted, values = self._of(page).counted((self._by, "currency"))
+            for row in await self._read(_GROUPS, counted, values):
+                found.setdefault(row["name"], []).append(row)
+        return found
+
+    async def points(self, top: Sequence[_Listed]) -> list[tuple[int, str, int]]:
+        """The sizes of some groups over time."""
+        if not top:
+            return []
+        counted, values = self._of(top).counted((self._by,), width=self._width)
+        rows = await self._read(_POINTS, counted, values | {"width": self._width})
+        return [(row["start_s"], row["name"], int(row["size"])) for row in rows]
+
+    async def whole(
+        self,
+    ) -> tuple[dict[int, dict[str | None, int]], list[Mapping[str, Any]]]:
+        """The sizes of everything over time, under None, and its sums."""
+        counted, values = self._chosen.counted(("currency",), width=self._width)
+        rows = await self._read(_WHOLE, counted, values | {"width": self._width})
+        points: dict[int, dict[str | None, int]] = {}
+        for row in rows:
+            at = points.setdefault(row["start_s"], {None: 0})
+            at[None] += int(row["size"])
+        return points, rows
+
+    def _of(self, listed: Sequence[_Listed]) -> Chosen:
+        """What was chosen, of these groups alone."""
+        names = [each.name for each in listed]
+        match self._by:
+            case "tenant_id":
+                return replace(self._chosen, tenants=names)
+            case "api_key_id":
+                tenants = {each.tenant_id for each in listed if each.tenant_id is not None}
+                return replace(self._chosen, api_keys=names, tenants=sorted(tenants))
+            case "model":
+                return replace(self._chosen, models=names)
+            case _:
+                return self._chosen
+
+    async def _read(
+        self, statement: str, counted: str, values: Mapping[str, Any], *, after: str = ""
+    ) -> list[Mapping[str, Any]]:
+        whole = statement.format(counted=counted, by=self._by, size=self._size, after=after)
+        rows = (await self._db.execute(text(whole), values)).mappings()
+        return [dict(row) for row in rows]
+
+
+def _without_rest(point: Mapping[str | None, int], has_rest: bool) -> dict[str | None, int]:
+    """A bucket's sizes: of the rest where there are other groups than those that are drawn."""
+    return {name: size for name, size in point.items() if name is not None or (has_rest and size)}
+
+
 def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
-    sums = dict.fromkeys((*_COUNTS, *_ALSO[:3]), 0)
+    sums = dict.fromkeys((*_COUNTS, *_ALSO), 0)
     costs: dict[str, int] = {}
+    priced: dict[str, int] = {}
     for row in rows:
         for name in sums:
             sums[name] += int(row[name])
-        # Where nothing has a price yet, or nobody is to pay, there is no amount, not one of 0.
-        if row["currency"] is not None and (
-            row["cost_pico"] or row["billable_requests"] > row["unpriced_requests"]
-        ):
-            costs[row["currency"]] = int(row["cost_pico"])
-    return Counts(**sums, costs=costs)
+        if (currency := row["currency"]) is not None:
+            costs[currency] = costs.get(currency, 0) + int(row["cost_pico"])
+            paid = int(row["billable_requests"]) - int(row["unpriced_requests"])
+            priced[currency] = priced.get(currency, 0) + paid
+    # Where nothing has a price yet, or nobody is to pay, there is no amount, not one of 0.
+    known = {name: cost for name, cost in costs.items() if cost or priced[name] > 0}
+    return Counts(**sums, costs=known)

@@ -22,7 +22,8 @@ from billing.postgres.budget_alerts import (
     take_turn,
     take_unsent,
 )
-from billing.postgres.usage_buckets import Chosen, sum_spent
+from billing.postgres.usage_buckets import sum_spent
+from billing.postgres.usage_sources import Chosen
 from gateway.adapters.alert_webhook import TIMEOUT_S, NotTaken, Webhook
 from gateway.adapters.repeating import repeat
 from gateway.adapters.tables import api_key, tenant

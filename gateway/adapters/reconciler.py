@@ -19,6 +19,7 @@ from billing.domain.reconciliation.replay import Altered, Written, check_replay
 from billing.domain.reconciliation.requests import Balance, check_requests, fairest
 from billing.domain.reconciliation.rollups import check_rollups
 from billing.postgres import reconcile_journals as stored
+from billing.postgres.coarse_rollups import load_coarse_differences
 from billing.postgres.journal_watermarks import load_watermarks
 from billing.postgres.policies import load_policies
 from billing.postgres.reconcile_invoices import load_invoiced
@@ -191,10 +192,12 @@ class Reconciler:
         async with self._snapshot() as db:
             marks = await load_marks(db, period.since, period.until)
             groups = await count_groups(db, period.since, period.until)
-            differences = await load_differences(
-                db, period.since, period.until, limit=DIFFERENCES_READ
-            )
-        return await asyncio.to_thread(check_rollups, differences, groups=groups, dirty=marks)
+            whole = (period.since, period.until)
+            differences = await load_differences(db, *whole, limit=DIFFERENCES_READ)
+            coarse = await load_coarse_differences(db, *whole, limit=DIFFERENCES_READ)
+        return await asyncio.to_thread(
+            check_rollups, differences, coarse, groups=groups, dirty=marks
+        )
 
     async def _invoices(self, period: Period) -> Verdict:
         async with self._snapshot() as db:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.reconciliation.findings import count_findings
+from billing.postgres.coarse_rollups import make_coarser
 from billing.postgres.rate_later import rate_rolled_up
 from billing.postgres.reconcile_runs import Kind, claim, is_due, keep_run, latest_findings
 from billing.postgres.rollups import newest_mark, roll_up
@@ -68,15 +69,19 @@ class Reconciling:
         )
 
     async def roll_up(self) -> None:
-        """Make anew what is out of date now, each quarter once, or leave it to another gateway
-        that does. What is marked meanwhile waits for the next time. Raises one of AWAY."""
+        """Make anew what is out of date now, each quarter once and then the days that are over, or
+        leave it to another gateway that does. What is marked meanwhile waits for the next time.
+        Raises one of AWAY."""
         async with self._engine.connect() as db:
             newest = await newest_mark(db)
         while newest is not None:
             async with self._engine.begin() as db:
-                made = await roll_up(db, up_to=newest)
-            if not made:
-                return
+                if not await roll_up(db, up_to=newest):
+                    break
+        while True:
+            async with self._engine.begin() as db:
+                if not await make_coarser(db):
+                    return
 
     async def rate(self) -> None:
         """Rate what had no price and has one now. Raises one of AWAY."""

@@ -12,9 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.rolled_usage import sum_rolled_usage
-from billing.postgres.usage_buckets import Chosen
 from billing.postgres.usage_charts import Measure, Place, UsageChart, read_chart
 from billing.postgres.usage_records import GroupBy, UsageFilter, UsageSum
+from billing.postgres.usage_sources import Chosen
 from gateway.adapters.completeness import Found, UsageCompleteness
 from gateway.adapters.usage_turns import FairTurns, LineFull, NoTurn
 from gateway.domain.instants import shown

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import urlencode
 
-from billing.postgres.usage_buckets import Chosen
 from billing.postgres.usage_charts import Measure, Place
+from billing.postgres.usage_sources import Chosen
 from gateway.console.forms import Form
 from gateway.domain.tenant import RequestClass
 

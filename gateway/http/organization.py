@@ -16,7 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from billing.domain.price_book import Price
 from billing.postgres.price_tables import price
 from billing.postgres.prices import PRICE_COLUMNS, price_from
-from billing.postgres.usage_buckets import Chosen, CostSum, TokenSum, sum_costs, sum_tokens
+from billing.postgres.usage_buckets import CostSum, TokenSum, sum_costs, sum_tokens
+from billing.postgres.usage_sources import Chosen
 from gateway.adapters.completeness import Found
 from gateway.adapters.usage_reports import UsageReports, standing_view
 from gateway.domain.permissions import Permission

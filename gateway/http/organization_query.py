@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from billing.postgres.usage_buckets import Chosen
+from billing.postgres.usage_sources import Chosen
 from gateway.errors import InvalidRequest
 
 WIDTHS_S = {"1m": 60, "1h": 3_600, "1d": 86_400}

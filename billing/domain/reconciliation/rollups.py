@@ -9,8 +9,8 @@ from billing.domain.reconciliation.findings import Check, Finding, Verdict, term
 
 @dataclass(frozen=True)
 class Difference:
-    """A group of one tenant's quarter of an hour whose roll-up is not the sum of its records: what
-    differs, each with the roll-up's value and the records'."""
+    """A group whose roll-up is not the sum of its records, or of the roll-ups that it is made of:
+    what differs, each with the roll-up's value and what it should be."""
 
     bucket: datetime
     tenant_id: str
@@ -20,17 +20,22 @@ class Difference:
 
 
 def check_rollups(
-    differences: Sequence[Difference], *, groups: int, dirty: frozenset[tuple[datetime, str]]
+    differences: Sequence[Difference],
+    coarse: Sequence[Difference] = (),
+    *,
+    groups: int,
+    dirty: frozenset[tuple[datetime, str]],
 ) -> Verdict:
     """REC-4 over `groups` groups. Quarters in `dirty` are known to be out of date, and are made
-    anew shortly; what differs there is a term."""
+    anew shortly; what differs there is a term. `coarse` are days and totals that are not the sums
+    of their quarters, and not known to be."""
     wrong = [each for each in differences if (each.bucket, each.tenant_id) not in dirty]
     return Verdict(
         Check.ROLLUPS,
         terms(
             groups=groups, out_of_date=len(dirty), differ_meanwhile=len(differences) - len(wrong)
         ),
-        tuple(map(_finding, wrong)),
+        tuple(map(_finding, (*wrong, *coarse))),
     )
 
 

@@ -43,7 +43,7 @@ async def test_roll_ups_and_records_say_the_same(world: InvoiceWorld, seed: int)
                 reasoning_tokens=chance.randint(0, 9),
             )
         for _ in range(chance.randint(0, 1)):
-            await world.roll_up()
+            await world.roll_up(coarser=chance.random() < 0.7)
         for _ in range(12):
             since = NOON + timedelta(minutes=chance.randint(-1600, 1600))
             chosen = UsageFilter(

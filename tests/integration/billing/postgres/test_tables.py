@@ -3,11 +3,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, inspect
 from sqlalchemy.schema import conv
 
-from billing.postgres import budget_tables, invoice_tables
+from billing.postgres import budget_tables, coarse_tables, invoice_tables
 from gateway.adapters.postgres import async_engine
 
 metadata = invoice_tables.metadata
-assert budget_tables.metadata is metadata
+assert budget_tables.metadata is coarse_tables.metadata is metadata
 
 
 async def test_the_tables_in_code_are_those_in_the_database(database_url: str) -> None:

@@ -12,11 +12,11 @@ from invoice_world import MODEL, InvoiceWorld
 
 from billing.postgres.usage_buckets import (
     GROUPS,
-    Chosen,
     sum_costs,
     sum_spent,
     sum_tokens,
 )
+from billing.postgres.usage_sources import Chosen
 from gateway.adapters.postgres import async_engine
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -104,7 +104,7 @@ async def test_buckets_say_what_the_records_say(world: InvoiceWorld, seed: int) 
     for _ in range(6):
         await use_some(world, chance)
         if chance.random() < 0.6:
-            await world.roll_up()
+            await world.roll_up(coarser=chance.random() < 0.7)
         for _ in range(12):
             since = NOON + timedelta(minutes=chance.randint(-1600, 1600), seconds=17)
             span = timedelta(minutes=chance.choice((1, 15, 16, 600, 3000)))
