@@ -5,7 +5,7 @@ from typing import NamedTuple
 from gateway.console.forms import Form
 from gateway.domain.account import Role
 from gateway.domain.permissions import PERMISSIONS_OF, Permission
-from gateway.errors import Unprocessable, WeirError
+from gateway.errors import Unprocessable
 
 ROLES = {
     Role.ADMIN: "everything, users too",
@@ -35,6 +35,8 @@ PERMISSIONS = {
 }
 EXPIRIES = (("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never"))
 REACHES = (("all", "all that the role may"), ("chosen", "only what is ticked"))
+TOKEN_NAMES = {"scopes": "reach"}
+"""What is wrong with scopes is said once, above their boxes."""
 _DAY_MS = 24 * 3_600_000
 
 
@@ -79,13 +81,3 @@ def wanted_token(form: Form, *, now_ms: int) -> WantedToken:
         None if reach == "all" else form.all("scopes"),
         now_ms + int(days) * _DAY_MS if days else None,
     )
-
-
-def refused_token(form: Form, error: WeirError) -> Form:
-    """The form with what is wrong; of scopes it is said once, above their boxes."""
-    form.refused(error)
-    if error.param == "scopes":
-        form.errors.pop("scopes", None)
-        form.errors.pop("", None)
-        form.errors["reach"] = error.message.removeprefix("scopes: ")
-    return form

@@ -5,7 +5,7 @@ from typing import Any
 from litestar import get
 
 from gateway.console.access import page
-from gateway.console.money_forms import ROWS, next_address, told
+from gateway.console.money_forms import ROWS, next_address
 from gateway.console.visit import Answer, Here
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -26,7 +26,8 @@ async def list_budget_alerts(visit: Here) -> Answer:
             visit.parts.finance_postgres, ROWS, query.optional("cursor"), tenant_id=tenant_id
         )
     except Unprocessable as error:
-        status = told(query, error)
+        query.refused(error)
+        status = error.status
     return visit.show(
         "invoices/alerts.html",
         status=status,

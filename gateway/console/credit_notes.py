@@ -6,7 +6,7 @@ from litestar import get
 from litestar.params import FromPath
 
 from gateway.console.access import page
-from gateway.console.money_forms import ROWS, next_address, told
+from gateway.console.money_forms import ROWS, next_address
 from gateway.console.visit import Answer, Here
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -33,7 +33,8 @@ async def list_credit_notes(visit: Here) -> Answer:
         )
         rows, cursor = found.items, found.next_cursor
     except Unprocessable as error:
-        status = told(query, error)
+        query.refused(error)
+        status = error.status
     return visit.show(
         "invoices/credit_notes.html",
         status=status,

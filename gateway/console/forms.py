@@ -58,12 +58,17 @@ class Form:
             if not self.text(name):
                 self.errors[name] = "must not be empty"
 
-    def refused(self, error: WeirError) -> "Form":
-        """This form with what a verb said of it, at the field that it named."""
-        param = (error.param or "").split(".")[0]
-        known = param if param in self.values else ""
-        message = error.message.removeprefix(f"{error.param}: ") if known else error.message
-        self.errors[known] = message
+    def refused(self, error: WeirError, names: Mapping[str, str] | None = None) -> "Form":
+        """This form with what a verb said of it, at the field that it named, or that what it named
+        is a part of; of the whole where that is none of the form's. `names` has the fields that the
+        verb calls otherwise than the form does, and those that are sent only where they are chosen.
+        """
+        param = name = error.param or ""
+        known = {**dict.fromkeys(self.values), **(names or {})}
+        while name and name not in known:
+            name = name[: max(name.rfind("."), name.rfind("["), 0)]
+        message = error.message.removeprefix(f"{param}: ") if name else error.message
+        self.errors[known.get(name) or name] = message
         return self
 
     @property

@@ -10,7 +10,7 @@ from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.invoice_words import STATUS_KINDS, advice_on
-from gateway.console.money_forms import TOLD, told
+from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
@@ -70,10 +70,8 @@ async def issue_invoice(visit: Here, invoice_id: FromPath[str]) -> Answer:
         form.errors[""] = "It cannot be issued yet: nothing was changed."
         return await _issue_page(visit, invoice_id, form, status=409, blockers=error.blockers)
     except TOLD as error:
-        status = told(form, error)
-        if error.param == "override.reason":
-            form.errors = {"reason": error.message.removeprefix("override.reason: ")}
-        return await _issue_page(visit, invoice_id, form, status=status)
+        refused = form.refused(error, {"override.reason": "reason"})
+        return await _issue_page(visit, invoice_id, refused, status=error.status)
     return visit.go(f"{PATH}/{issued['id']}", said=f"It is issued as {issued['number']}.")
 
 
@@ -96,7 +94,7 @@ async def void_invoice(visit: Here, invoice_id: FromPath[str]) -> Answer:
             visit.actor, await desk.invoice_id(invoice_id), reason=form.text("reason")
         )
     except TOLD as error:
-        return await _void_page(visit, invoice_id, form, status=told(form, error))
+        return await _void_page(visit, invoice_id, form.refused(error), status=error.status)
     return visit.go(f"{PATH}/{voided['id']}", said=f"{voided['number']} is void.")
 
 

@@ -7,7 +7,7 @@ from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.invoice import PATH, load, today
-from gateway.console.money_forms import TOLD, told, typed_day
+from gateway.console.money_forms import TOLD, typed_day
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import NotFound
@@ -44,7 +44,7 @@ async def note_payment(visit: Here, invoice_id: FromPath[str]) -> Answer:
             may_overpay=form.flag("may_overpay"),
         )
     except TOLD as error:
-        return _payment_page(visit, shown, form, status=told(form, error))
+        return _payment_page(visit, shown, form.refused(error), status=error.status)
     left = noted["invoice"]
     rest = "It is paid." if left["status"] == "paid" else f"{left['outstanding']} is outstanding."
     return visit.go(
@@ -83,7 +83,7 @@ async def take_back_payment(
             visit.actor, found, payment_id, reason=form.text("reason")
         )
     except TOLD as error:
-        return _take_back_page(visit, shown, payment_id, form, status=told(form, error))
+        return _take_back_page(visit, shown, payment_id, form.refused(error), status=error.status)
     return visit.go(f"{PATH}/{found}", said="The payment is taken back.")
 
 
@@ -114,12 +114,9 @@ async def issue_credit_note(visit: Here, invoice_id: FromPath[str]) -> Answer:
             reference=form.optional("reference"),
         )
     except TOLD as error:
-        status = told(form, error)
-        param = error.param or ""
-        if lines and param.startswith("lines["):
-            position, _ = lines[int(param[len("lines[") :].partition("]")[0])]
-            form.errors = {f"{_LINE}{position}": error.message.removeprefix(f"{param}: ")}
-        return await _credit_page(visit, invoice_id, form, status=status)
+        names = {f"lines[{at}]": f"{_LINE}{cited}" for at, (cited, _) in enumerate(lines or ())}
+        refused = form.refused(error, names)
+        return await _credit_page(visit, invoice_id, refused, status=error.status)
     said = f"{note['number']} is issued: {note['total']} {note['currency']} are credited."
     return visit.go(f"/console/money/credit-notes/{note['id']}", said=said)
 

@@ -11,7 +11,7 @@ from gateway.console import budget_alerts, credit_notes, invoice, invoice_settli
 from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.invoice_words import STATUS_KINDS
-from gateway.console.money_forms import CURRENCIES, ROWS, TOLD, next_address, told
+from gateway.console.money_forms import CURRENCIES, ROWS, TOLD, next_address
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -42,7 +42,8 @@ async def list_invoices(visit: Here) -> Answer:
         rows, cursor = found.items, found.next_cursor
         sums = await desk.sums(wanted)
     except Unprocessable as error:
-        status = told(query, error)
+        query.refused(error)
+        status = error.status
     return visit.show(
         "invoices/list.html",
         status=status,
@@ -85,7 +86,7 @@ async def draft_invoice(visit: Here) -> Answer:
             currency=form.optional("currency"),
         )
     except TOLD as error:
-        return _form_page(visit, form, status=told(form, error))
+        return _form_page(visit, form.refused(error), status=error.status)
     return visit.go(f"{_PATH}/{drafted['id']}", said=invoice.drafted_words(drafted))
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gateway.console.confirmed import confirmed_sentence
 from gateway.console.forms import REFUSALS, Form
-from gateway.console.limit_form import FIELD, GROUPS, limits_form, noted, read_limits
+from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
 from gateway.console.limit_pages import LimitsOf, use_of
 from gateway.console.visit import Answer, Visit
 from gateway.domain.instants import instant_of, ms_of
@@ -19,6 +19,8 @@ from gateway.errors import Conflict, NotFound, Unprocessable
 
 KEYS_PER_PAGE = 50
 _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+_BOXES = {"models": "models"}
+"""Fields that nothing is sent of where none of their boxes is ticked."""
 _CLASSES = (
     (RequestClass.INTERACTIVE.value, "interactive: somebody waits for it; goes first"),
     (RequestClass.BATCH.value, "batch: goes when no interactive request waits"),
@@ -121,7 +123,7 @@ async def create_key(visit: Visit, keys: KeysOf) -> Answer:
             within_tenant=keys.within_tenant,
         )
     except REFUSALS as error:
-        return _new_page(visit, keys, _refused(form, error), status=422)
+        return _new_page(visit, keys, form.refused(error, _BOXES), status=422)
     return visit.show("keys/secret.html", keys=keys, key=key, secret=secret, old=None, said="")
 
 
@@ -174,16 +176,6 @@ def read_instant(form: Form, name: str) -> int | None:
         form.errors[name] = "must be a date and a time, such as 2027-01-31T18:00"
         return None
     return ms_of(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
-
-
-def _refused(form: Form, error: Unprocessable | Conflict) -> Form:
-    field = (error.param or "").split(".")[0]
-    if field in FIELD:
-        return noted(form, error)
-    if field == "models":
-        form.errors["models"] = error.message
-        return form
-    return form.refused(error)
 
 
 def _new_page(visit: Visit, keys: KeysOf, form: Form, *, status: int = 200) -> Answer:

@@ -10,7 +10,6 @@ from typing import Literal
 
 from gateway.console.forms import Form
 from gateway.domain.tenant import CacheIsolation, DataPolicy, Limits, ModelLimits
-from gateway.errors import WeirError
 
 Kind = Literal["whole", "money", "choice"]
 NO_LIMIT = "none."
@@ -209,14 +208,6 @@ def only_models(form: Form, there: Collection[str]) -> Form:
     names |= {model_field(model_id, each.name) for model_id in models for each in MODEL_FIELDS}
     kept = {name: values[:1] for name, values in form.values.items() if name in names}
     return Form({**kept, MODEL: models}, form.errors)
-
-
-def noted(form: Form, error: WeirError) -> Form:
-    """This form with what a verb said of a limit, at the field that it named."""
-    param = error.param or ""
-    known = param if param in form.values or param in FIELD else ""
-    form.errors[known] = error.message.removeprefix(f"{param}: ") if known else error.message
-    return form
 
 
 def _read(form: Form, field: LimitField, none: str) -> object:

@@ -20,7 +20,6 @@ from gateway.console.limit_form import (
     MODEL_FIELDS,
     VERSION,
     limits_form,
-    noted,
     only_models,
     read_limits,
 )
@@ -84,7 +83,7 @@ async def show_effect_of(visit: Visit, subject: LimitsOf) -> Answer:
     try:
         effect = await _effect(visit, subject, wanted)
     except Unprocessable as error:
-        return await _page(visit, subject, noted(form, error), status=422)
+        return await _page(visit, subject, form.refused(error), status=422)
     return await _page(visit, subject, form, effect=effect)
 
 
@@ -112,7 +111,7 @@ async def save_limits_of(visit: Visit, subject: LimitsOf) -> Answer:
             )
             found = await verbs.confirm_key(subject.key.id)
     except Unprocessable as error:
-        return await _page(visit, subject, noted(form, error), status=422)
+        return await _page(visit, subject, form.refused(error), status=422)
     except Conflict as error:
         if error.code != LIMITS_CHANGED:
             raise

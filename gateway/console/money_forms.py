@@ -8,19 +8,13 @@ from urllib.parse import urlencode
 from billing.domain.money import CURRENCY_EXPONENTS
 from gateway.console.forms import REFUSALS, Form
 from gateway.domain.instants import ms_of
-from gateway.errors import StoreUnavailable, WeirError
+from gateway.errors import StoreUnavailable
 
 ROWS = 50
 """Of a list, on one page."""
 TOLD = (*REFUSALS, StoreUnavailable)
 """What a form is shown again for, with what was typed: also where the store is away."""
 CURRENCIES = [(code, code) for code in CURRENCY_EXPONENTS]
-
-
-def told(form: Form, error: WeirError) -> int:
-    """Note at its field what a verb said of the form; the status that the page then has."""
-    form.refused(error)
-    return error.status
 
 
 def typed_instant(form: Form, name: str) -> datetime | None:

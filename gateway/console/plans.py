@@ -5,7 +5,7 @@ from litestar import get, post
 from gateway.administration.views import plan_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import ROWS, TOLD, next_address, told, typed_instant_ms
+from gateway.console.money_forms import ROWS, TOLD, next_address, typed_instant_ms
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import shown
 from gateway.domain.permissions import Permission
@@ -35,7 +35,7 @@ async def set_plan(visit: Here) -> Answer:
             visit.actor, form.text("tenant_id"), form.optional("plan"), effective_from_ms=begins_ms
         )
     except TOLD as error:
-        return await _page(visit, Form(), form, status=told(form, error))
+        return await _page(visit, Form(), form.refused(error), status=error.status)
     on = f"on the plan {member.plan}" if member.plan else "on no plan"
     return visit.go(
         _PATH, said=f"{member.tenant_id} is {on} from {shown(member.effective_from_ms)} on."
@@ -53,7 +53,8 @@ async def _page(visit: Visit, query: Form, form: Form, *, status: int = 200) -> 
             )
             rows, cursor = [plan_view(each) for each in found.items], found.next_cursor
         except Unprocessable as error:
-            status = told(query, error)
+            query.refused(error)
+            status = error.status
     return visit.show(
         "prices/plans.html",
         status=status,

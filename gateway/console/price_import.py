@@ -8,7 +8,7 @@ from gateway.administration.price_file import READERS, FaultyFile, FileLine
 from gateway.administration.views import price_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import TOLD, told
+from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.http.form_fields import form_fields
@@ -43,7 +43,7 @@ async def preview_import(visit: Here) -> Answer:
         _note_faults(form, error)
         return _form_page(visit, form, status=422)
     except TOLD as error:
-        return _form_page(visit, form, status=told(form, error))
+        return _form_page(visit, form.refused(error), status=error.status)
     return visit.show(
         "prices/effect.html",
         form=form,
@@ -73,7 +73,7 @@ async def write_import(visit: Here) -> Answer:
         _note_faults(form, error)
         return _form_page(visit, form, status=422)
     except TOLD as error:
-        return _form_page(visit, form, status=told(form, error))
+        return _form_page(visit, form.refused(error), status=error.status)
     written = sum(1 for each in imported if each.novelty.value != "same")
     return visit.go(_PATH, said=f"{written} of {len(imported)} prices were written.")
 

@@ -16,7 +16,6 @@ from gateway.console.money_forms import (
     TOLD,
     address,
     next_address,
-    told,
     typed_instant_ms,
 )
 from gateway.console.visit import Answer, Here, Visit
@@ -46,7 +45,8 @@ async def list_prices(visit: Here) -> Answer:
         )
         lines, cursor = found.items, found.next_cursor
     except Unprocessable as error:
-        status = told(query, error)
+        query.refused(error)
+        status = error.status
     for line in lines:
         line["change"] = _change_address(line)
         line["withdraw"] = _withdraw_address(line)
@@ -85,7 +85,7 @@ async def set_price(visit: Here) -> Answer:
             visit.actor, read_price(_texts(form)), effective_from_ms=begins_ms
         )
     except TOLD as error:
-        return _form_page(visit, form, status=told(form, error))
+        return _form_page(visit, form.refused(error), status=error.status)
     return visit.go(_PATH, said=f"{_said(price)} holds from {shown(price.effective_from_ms)} on.")
 
 
@@ -111,7 +111,7 @@ async def withdraw_price(visit: Here) -> Answer:
             effective_from_ms=begins_ms,
         )
     except TOLD as error:
-        return visit.show("prices/withdraw.html", status=told(form, error), form=form)
+        return visit.show("prices/withdraw.html", status=error.status, form=form.refused(error))
     return visit.go(_PATH, said=f"{_said(price)} ends at {shown(price.effective_from_ms)}.")
 
 

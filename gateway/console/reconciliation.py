@@ -9,7 +9,7 @@ from litestar import get, post
 from billing.domain.reconciliation.findings import count_findings, verdict_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import TOLD, next_address, told, typed_instant
+from gateway.console.money_forms import TOLD, next_address, typed_instant
 from gateway.console.reconcile_words import EXPLAINED, explained
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.domain.instants import instant_of
@@ -43,7 +43,7 @@ async def reconcile(visit: Here) -> Answer:
     try:
         period, verdicts = await visit.parts.reconciliations.run(since, until, now=now)
     except TOLD as error:
-        return await _page(visit, form, status=told(form, error))
+        return await _page(visit, form.refused(error), status=error.status)
     result = {
         "from": period.since,
         "to": period.until,

@@ -5,7 +5,7 @@ from litestar import get, post
 from billing.domain.invoicing.party import Seller
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import TOLD, told
+from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import NotFound
@@ -51,7 +51,7 @@ async def set_seller(visit: Here) -> Answer:
     try:
         await visit.parts.invoice_desk.set_seller(visit.actor, seller)
     except TOLD as error:
-        return _page(visit, form, status=told(form, error))
+        return _page(visit, form.refused(error), status=error.status)
     return visit.go(_PATH, said="Saved. What is issued from now on is of this seller.")
 
 

@@ -9,7 +9,6 @@ from gateway.console.forms import REFUSALS, Form
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import BillingProfile, Tenant
-from gateway.errors import WeirError
 from gateway.http.admin_bodies import body_from
 
 CURRENCIES = [(code, code) for code in CURRENCY_EXPONENTS]
@@ -25,6 +24,7 @@ _TEXTS = (
     "reference",
 )
 _OWN = ("name", "currency", "time_zone")
+_NAMES = {f"{_PREFIX}.{name}": name for name in (*_TEXTS, "payment_terms_days", "address")}
 
 
 @get("/tenants/{tenant_id:str}/profile", opt=page(Permission.TENANTS_WRITE))
@@ -65,16 +65,8 @@ async def save_profile(visit: Here, tenant_id: FromPath[str]) -> Answer:
             billing_profile=profile,
         )
     except REFUSALS as error:
-        return _page(visit, tenant, _refused(form, error), status=422)
+        return _page(visit, tenant, form.refused(error, _NAMES), status=422)
     return visit.go(f"/console/tenants/{tenant_id}", said=f"{form.text('name')} is saved.")
-
-
-def _refused(form: Form, error: WeirError) -> Form:
-    param = error.param or ""
-    field = param.removeprefix(f"{_PREFIX}.").split(".")[0].split("[")[0]
-    known = field if field in form.values else ""
-    form.errors[known] = error.message.removeprefix(f"{param}: ") if known else error.message
-    return form
 
 
 def _page(visit: Visit, tenant: Tenant, form: Form, *, status: int = 200) -> Answer:

@@ -12,7 +12,7 @@ from gateway.console.access import page
 from gateway.console.confirmed import confirmed_sentence
 from gateway.console.forms import REFUSALS, Form
 from gateway.console.key_pages import key_state
-from gateway.console.limit_form import FIELD, GROUPS, limits_form, noted, read_limits
+from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
 from gateway.console.limit_pages import use_of
 from gateway.console.tenant_profile import CURRENCIES
 from gateway.console.visit import Answer, Here, Visit, known
@@ -77,9 +77,7 @@ async def create_tenant(visit: Here) -> Answer:
             time_zone=form.text("time_zone"),
         )
     except REFUSALS as error:
-        is_limit = (error.param or "") in FIELD
-        refused = noted(form, error) if is_limit else form.refused(error)
-        return _new_page(visit, refused, status=422)
+        return _new_page(visit, form.refused(error), status=422)
     return visit.go(
         f"{_PATH}/{tenant.id}",
         said=f"{tenant.name} is there. Make a key, and it can send requests.",

@@ -10,7 +10,7 @@ from billing.domain.unit_cost.step_model import DEFAULT_PROFILE, PROFILES
 from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import CURRENCIES, TOLD, told, typed_instant_ms
+from gateway.console.money_forms import CURRENCIES, TOLD, typed_instant_ms
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
@@ -42,7 +42,7 @@ async def show_unit_cost(visit: Here) -> Answer:
     try:
         answer = await answer_asked(visit.parts.unit_costs, _asked(query, since_ms, until_ms))
     except TOLD as error:
-        return _page(visit, query, status=told(query, error))
+        return _page(visit, query.refused(error), status=error.status)
     return _page(visit, query, answer=answer)
 
 

@@ -11,8 +11,8 @@ from gateway.console.access import page
 from gateway.console.account_words import (
     EXPIRIES,
     REACHES,
+    TOKEN_NAMES,
     empty_token_form,
-    refused_token,
     role_choices,
     role_name,
     scopes_of,
@@ -108,8 +108,8 @@ async def change_role(visit: Here, user_id: FromPath[str]) -> Answer:
             tenant_id=tenant_id if role in TENANT_ROLES and tenant_id else UNSET,
         )
     except REFUSALS as error:
-        form.refused(error)
-        return await _user_page(visit, user, role_form=form, status=error.status)
+        refused = form.refused(error)
+        return await _user_page(visit, user, role_form=refused, status=error.status)
     held = f" of {after.tenant_id}" if after.tenant_id else ""
     said = f"{after.email} is {role_name(after.role)}{held} from now on, and logs in anew."
     return visit.go(_path(user.id), said=said)
@@ -147,8 +147,8 @@ async def reset_password(visit: Here, user_id: FromPath[str]) -> Answer:
             visit.actor, user.email, form.secret("password")
         )
     except REFUSALS as error:
-        form.refused(error)
-        return await _user_page(visit, user, password_form=form, status=error.status)
+        refused = form.refused(error)
+        return await _user_page(visit, user, password_form=refused, status=error.status)
     said = f"{user.email} has the new password, is not locked, and logs in anew. Tokens stay."
     return visit.go(_path(user.id), said=said)
 
@@ -186,7 +186,7 @@ async def issue_token(visit: Here, user_id: FromPath[str]) -> Answer:
             expires_at_ms=wanted.expires_at_ms,
         )
     except REFUSALS as error:
-        refused = refused_token(form, error)
+        refused = form.refused(error, TOKEN_NAMES)
         return await _user_page(visit, user, token_form=refused, status=error.status)
     return await _user_page(visit, user, secret=(wanted.name, secret))
 

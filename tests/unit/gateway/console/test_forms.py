@@ -50,6 +50,26 @@ def test_a_refusal_stands_at_the_field_that_it_names() -> None:
     assert unseen.errors == {"": "time_zone: must be one"}
 
 
+@pytest.mark.parametrize(
+    ("param", "field"),
+    [
+        ("override.reason", "reason"),
+        ("lines[1].amount", "line-7"),
+        ("address[2]", "address"),
+        ("models.some-1.5b.tpm", "models.some-1.5b.tpm"),
+        ("models", "models"),
+        ("lines[0].amount", ""),
+        ("rea", ""),
+    ],
+)
+def test_a_refusal_may_name_a_part_of_a_field_or_call_it_otherwise(param: str, field: str) -> None:
+    """The nearest field that there is, by the name that it has here."""
+    form = Form.filled({"reason": "", "address": "", "models.some-1.5b.tpm": ""})
+    names = {"override.reason": "reason", "lines[1]": "line-7", "models": "models"}
+    form.refused(Unprocessable(f"{param}: is wrong", param=param), names)
+    assert form.errors == {field: "is wrong" if field else f"{param}: is wrong"}
+
+
 def test_what_is_stored_fills_a_form() -> None:
     """None is an empty field."""
     form = Form.filled({"tpm": 1_000, "rpm": None})

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.administration.views import tenant_limits
 from gateway.console.forms import Form
-from gateway.console.limit_form import FIELDS, MODEL, limits_form, noted, only_models, read_limits
+from gateway.console.limit_form import FIELDS, MODEL, limits_form, only_models, read_limits
 from gateway.domain.limits_check import Reach, limits_from
 from gateway.domain.tenant import DataPolicy, Limits, ModelLimits, TenantLimits
 from gateway.errors import Unprocessable
@@ -73,7 +73,7 @@ def test_a_refusal_stands_at_the_field_that_it_names(param: str | None, field: s
     """Without saying the field's name again; what no field is for is said of the whole."""
     form = limits_form(FULL, ("m",), version=1)
     message = "too much" if param is None else f"{param}: too much"
-    noted(form, Unprocessable(message, param=param))
+    form.refused(Unprocessable(message, param=param))
     assert form.errors == {field: "too much" if field else message}
 
 

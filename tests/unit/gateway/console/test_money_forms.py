@@ -10,14 +10,12 @@ from gateway.console.invoice_words import STATUS_KINDS, advice_on
 from gateway.console.money_forms import (
     address,
     next_address,
-    told,
     typed_day,
     typed_instant,
     typed_instant_ms,
 )
 from gateway.console.reconcile_words import explained
 from gateway.console.unit_cost import percent
-from gateway.errors import Conflict, StoreUnavailable, Unprocessable
 
 
 @pytest.mark.parametrize(
@@ -51,15 +49,6 @@ def test_addresses_hold_what_is_given() -> None:
     assert address("/p", {"a": "x&y"}) == "/p?a=x%26y"
     assert next_address("/p", {"a": "1"}, "c") == "/p?a=1&cursor=c"
     assert next_address("/p", {"a": "1"}, None) is None
-
-
-def test_refusals_have_their_status_and_field() -> None:
-    """409 and 503 stand above the form."""
-    form = Form.filled({"plan": "gold"})
-    assert told(form, Unprocessable("plan: must be one", param="plan")) == 422
-    assert form.errors == {"plan": "must be one"}
-    assert told(Form(), Conflict("there is one")) == 409
-    assert told(Form(), StoreUnavailable("away")) == 503
 
 
 def test_everything_that_is_named_has_words() -> None:
