@@ -1,6 +1,5 @@
 """Who changed what, and when; and whether the log is as it was written."""
 
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
@@ -55,6 +54,8 @@ async def show_audit(visit: Here) -> Answer:
     form = visit.query()
     try:
         filters = _filters(form)
+        if not form.ok:
+            return _list_page(visit, form, [], None, status=422)
         found = await visit.parts.administration.list_audit(
             ENTRIES, form.optional("cursor"), filters
         )
@@ -140,28 +141,12 @@ def _filters(form: Form) -> AuditFilters:
     Unprocessable."""
     texts: dict[str, Any] = {name: form.optional(name) for name in FILTERS if name not in _TIMES}
     for name in _TIMES:
-        moment = form.optional(name)
-        at_ms = None if moment is None else audit_instant_ms(_with_zone(moment), name)
-        texts[f"{name}_ms"] = at_ms
-        if moment is not None and at_ms is not None:
-            form.values[name] = [_as_field(_with_zone(moment))]
+        at = form.instant(name)
+        texts[f"{name}_ms"] = None if at is None else audit_instant_ms(at.isoformat(), name)
+        if at is not None:
+            shown = at.replace(tzinfo=None)
+            form.values[name] = [shown.isoformat(timespec="seconds" if at.second else "minutes")]
     return AuditFilters(**texts)
-
-
-def _with_zone(text: str) -> str:
-    """A time as it is typed, which is UTC where it does not say otherwise."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return text if moment.tzinfo is not None else f"{moment.isoformat()}Z"
-
-
-def _as_field(text: str) -> str:
-    moment = datetime.fromisoformat(text)
-    shift = moment.utcoffset()
-    utc = moment.replace(tzinfo=None) - shift if shift else moment.replace(tzinfo=None)
-    return utc.isoformat(timespec="seconds" if utc.second else "minutes")
 
 
 def _path(path: str, query: dict[str, str]) -> str:

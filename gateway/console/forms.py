@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 
+from gateway.domain.instants import ms_of
 from gateway.errors import Conflict, Unprocessable, WeirError
 
 TEXT_CHARACTERS_MAX = 100_000
@@ -51,6 +53,34 @@ class Form:
             return int(text)
         self.errors[name] = "must be a whole number"
         return None
+
+    def instant(self, name: str) -> datetime | None:
+        """An instant in UTC, None where the field was left empty; one without an offset is of UTC.
+        What is none is noted at the field."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            at = datetime.fromisoformat(text)
+            return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.errors[name] = "must be an instant such as 2027-01-31 12:00, of UTC"
+            return None
+
+    def instant_ms(self, name: str) -> int | None:
+        """The same in Unix milliseconds."""
+        return ms_of(self.instant(name))
+
+    def day(self, name: str) -> date | None:
+        """A day, None where the field was left empty. What is none is noted at the field."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            self.errors[name] = "must be a day like 2027-01-31"
+            return None
 
     def need(self, *names: str) -> None:
         """Note at each of these fields that it is empty, where it is."""

@@ -7,7 +7,7 @@ from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.invoice import PATH, load, today
-from gateway.console.money_forms import TOLD, typed_day
+from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import NotFound
@@ -29,8 +29,8 @@ async def show_payment(visit: Here, invoice_id: FromPath[str]) -> Answer:
 async def note_payment(visit: Here, invoice_id: FromPath[str]) -> Answer:
     """Note it; the same reference again is the same payment."""
     form = await visit.form()
-    form.need("amount", "reference")
-    received_on = typed_day(form, "received_on")
+    form.need("amount", "received_on", "reference")
+    received_on = form.day("received_on")
     found, shown = await load(visit, invoice_id)
     if not form.ok or received_on is None:
         return _payment_page(visit, shown, form, status=422)

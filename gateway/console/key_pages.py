@@ -5,7 +5,6 @@ with another `KeysOf`.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gateway.console.confirmed import confirmed_sentence
@@ -13,7 +12,7 @@ from gateway.console.forms import REFUSALS, Form
 from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
 from gateway.console.limit_pages import LimitsOf, use_of
 from gateway.console.visit import Answer, Visit
-from gateway.domain.instants import instant_of, ms_of
+from gateway.domain.instants import instant_of
 from gateway.domain.tenant import ApiKey, Limits, RequestClass, Tenant
 from gateway.errors import Conflict, NotFound, Unprocessable
 
@@ -107,7 +106,7 @@ async def create_key(visit: Visit, keys: KeysOf) -> Answer:
     form = await visit.form()
     form.need("name")
     limits = read_limits(form, of_key=True)
-    expires_at_ms = read_instant(form, "expires_at")
+    expires_at_ms = form.instant_ms("expires_at")
     if not form.ok:
         return _new_page(visit, keys, form, status=422)
     try:
@@ -162,20 +161,6 @@ async def revoke_key(visit: Visit, keys: KeysOf, key: ApiKey) -> Answer:
     found = await verbs.confirm_key(key.id)
     said = f"The key {key.name} (…{key.secret_hint}) is revoked. {confirmed_sentence(found)}"
     return visit.go(keys.path_of(key), said=said)
-
-
-def read_instant(form: Form, name: str) -> int | None:
-    """Unix milliseconds of a field of date and time, which is meant in UTC; None where it is empty.
-    What is neither is noted at the field."""
-    text = form.optional(name)
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        form.errors[name] = "must be a date and a time, such as 2027-01-31T18:00"
-        return None
-    return ms_of(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
 
 
 def _new_page(visit: Visit, keys: KeysOf, form: Form, *, status: int = 200) -> Answer:

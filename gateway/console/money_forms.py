@@ -1,13 +1,11 @@
-"""What forms and lists about money share: instants and days as they are typed, addresses of the
-next page, and refusals told at their field."""
+"""What forms and lists about money share: currencies, what a form is shown again for, and addresses
+of the next page."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
 from urllib.parse import urlencode
 
 from billing.domain.money import CURRENCY_EXPONENTS
-from gateway.console.forms import REFUSALS, Form
-from gateway.domain.instants import ms_of
+from gateway.console.forms import REFUSALS
 from gateway.errors import StoreUnavailable
 
 ROWS = 50
@@ -15,34 +13,6 @@ ROWS = 50
 TOLD = (*REFUSALS, StoreUnavailable)
 """What a form is shown again for, with what was typed: also where the store is away."""
 CURRENCIES = [(code, code) for code in CURRENCY_EXPONENTS]
-
-
-def typed_instant(form: Form, name: str) -> datetime | None:
-    """An instant, None where the field was left empty; one without an offset is of UTC. What is
-    none is noted at the field."""
-    text = form.text(name)
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-        return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).astimezone(UTC)
-    except (ValueError, OverflowError):
-        form.errors[name] = "must be an instant such as 2027-01-31 12:00, of UTC"
-        return None
-
-
-def typed_instant_ms(form: Form, name: str) -> int | None:
-    """The same in Unix milliseconds."""
-    return ms_of(typed_instant(form, name))
-
-
-def typed_day(form: Form, name: str) -> date | None:
-    """A day. What is none, and an empty field, is noted at the field."""
-    try:
-        return date.fromisoformat(form.text(name))
-    except ValueError:
-        form.errors[name] = "must be a day such as 2027-01-31"
-        return None
 
 
 def address(path: str, values: Mapping[str, str | None]) -> str:

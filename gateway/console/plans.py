@@ -5,7 +5,7 @@ from litestar import get, post
 from gateway.administration.views import plan_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import ROWS, TOLD, next_address, typed_instant_ms
+from gateway.console.money_forms import ROWS, TOLD, next_address
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import shown
 from gateway.domain.permissions import Permission
@@ -27,7 +27,7 @@ async def set_plan(visit: Here) -> Answer:
     """Put the tenant on the plan, or on none."""
     form = await visit.form()
     form.need("tenant_id")
-    begins_ms = typed_instant_ms(form, "effective_from")
+    begins_ms = form.instant_ms("effective_from")
     if not form.ok:
         return await _page(visit, Form(), form, status=422)
     try:

@@ -16,7 +16,6 @@ from gateway.console.money_forms import (
     TOLD,
     address,
     next_address,
-    typed_instant_ms,
 )
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.hosted import PROVIDER_PREFIX
@@ -77,7 +76,7 @@ async def set_price(visit: Here) -> Answer:
     """Add the price."""
     form = await visit.form()
     form.need("model", "input", "output")
-    begins_ms = typed_instant_ms(form, "effective_from")
+    begins_ms = form.instant_ms("effective_from")
     if not form.ok:
         return _form_page(visit, form, status=422)
     try:
@@ -101,7 +100,7 @@ async def show_withdrawal(visit: Here) -> Answer:
 async def withdraw_price(visit: Here) -> Answer:
     """End the line."""
     form = await visit.form()
-    begins_ms = typed_instant_ms(form, "effective_from")
+    begins_ms = form.instant_ms("effective_from")
     if not form.ok:
         return visit.show("prices/withdraw.html", status=422, form=form)
     try:

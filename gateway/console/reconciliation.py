@@ -9,7 +9,7 @@ from litestar import get, post
 from billing.domain.reconciliation.findings import count_findings, verdict_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import TOLD, next_address, typed_instant
+from gateway.console.money_forms import TOLD, next_address
 from gateway.console.reconcile_words import EXPLAINED, explained
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.domain.instants import instant_of
@@ -35,7 +35,7 @@ async def reconcile(visit: Here) -> Answer:
     """Compare a period now. It changes nothing, so it is answered where it was asked."""
     form = await visit.form()
     form.need("since", "until")
-    since, until = typed_instant(form, "since"), typed_instant(form, "until")
+    since, until = form.instant("since"), form.instant("until")
     if not form.ok or since is None or until is None:
         return await _page(visit, form, status=422)
     now = instant_of(visit.parts.clock.now_ms())

@@ -42,7 +42,6 @@ _PRICES = {
     "requests": ("request",),
 }
 """Which price each part has, the first that is written."""
-_MINUTES = len("2027-01-31T12:00")
 
 
 @get("/requests", opt=shared_page(Permission.USAGE_READ))
@@ -125,10 +124,8 @@ def _sight(visit: Visit) -> Sight:
 def _asked(form: Form) -> dict[str, str]:
     """The filters as the API reads them: an instant without its zone is UTC."""
     asked = {name: form.text(name) for name in _FILTERS if form.text(name)}
-    for name in ("from", "to"):
-        if len(asked.get(name, "")) in (_MINUTES, _MINUTES + len(":00")):
-            asked[name] += "Z"
-    return asked
+    instants = {name: form.instant(name) for name in ("from", "to")}
+    return asked | {name: at.isoformat() for name, at in instants.items() if at is not None}
 
 
 def _address(asked: Mapping[str, str]) -> str:

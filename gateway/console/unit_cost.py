@@ -10,7 +10,7 @@ from billing.domain.unit_cost.step_model import DEFAULT_PROFILE, PROFILES
 from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import CURRENCIES, TOLD, typed_instant_ms
+from gateway.console.money_forms import CURRENCIES, TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
@@ -36,7 +36,7 @@ async def show_unit_cost(visit: Here) -> Answer:
     if not query.values:
         return _page(visit, _empty(visit))
     query.need("since", "until", "price_per_gpu_hour")
-    since_ms, until_ms = typed_instant_ms(query, "since"), typed_instant_ms(query, "until")
+    since_ms, until_ms = query.instant_ms("since"), query.instant_ms("until")
     if not query.ok or since_ms is None or until_ms is None:
         return _page(visit, query, status=422)
     try:

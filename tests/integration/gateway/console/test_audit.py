@@ -100,7 +100,7 @@ async def test_times_are_utc_and_kept_as_they_were_typed(visitor: Visitor) -> No
     ("query", "said"),
     [
         ("action=a*b", "a * stands at its end"),
-        ("since=yesterday", "must be a time like"),
+        ("since=yesterday", "must be an instant such as"),
         ("until=0001-01-01T00:00", "must be a time like"),
         ("cursor=x%00", "none that a page led to"),
     ],

@@ -1,5 +1,7 @@
 """What was typed is kept, and what is wrong with it stands at its field."""
 
+from datetime import date
+
 import pytest
 
 from gateway.console.forms import Form
@@ -28,6 +30,35 @@ def test_what_is_no_whole_number_is_noted_at_its_field(text: str) -> None:
     assert form.whole("n") is None
     assert form.errors == {"n": "must be a whole number"}
     assert not form.ok
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2027-01-31T12:00", "2027-01-31T12:00:00+00:00"),
+        ("2027-01-31 12:00", "2027-01-31T12:00:00+00:00"),
+        ("2027-01-31T12:00:00+02:00", "2027-01-31T10:00:00+00:00"),
+    ],
+)
+def test_an_instant_is_of_utc_unless_it_says_another_offset(text: str, shown: str) -> None:
+    """As the field beside says."""
+    at = Form.filled({"at": text}).instant("at")
+    assert at is not None
+    assert at.isoformat() == shown
+
+
+def test_an_empty_time_is_none_and_a_wrong_one_is_noted() -> None:
+    """The form is then not ok. An offset may lead before the year 1."""
+    form = Form.filled({"at": None, "wrong": "tomorrow", "far": "0001-01-01T00:00+02:00"})
+    assert (form.instant("at"), form.instant_ms("at"), form.day("at")) == (None, None, None)
+    assert form.ok
+    assert form.instant("wrong") is None
+    assert form.instant_ms("far") is None
+    form.values["day"] = ["2027-02-30"]
+    assert form.day("day") is None
+    assert set(form.errors) == {"wrong", "far", "day"}
+    form.values["day"] = ["2027-02-28"]
+    assert form.day("day") == date(2027, 2, 28)
 
 
 def test_an_empty_field_that_is_needed_is_noted() -> None:
