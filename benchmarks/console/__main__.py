@@ -32,6 +32,7 @@ from benchmarks.console.filling import (
     TENANT_ADMIN,
     Filling,
     make_active,
+    make_all_coarser,
 )
 from benchmarks.console.samples import NoSample, Sample, routes_of, samples_of
 from benchmarks.console.serving import Serving, Visitor, cpu_ms, serving
@@ -150,6 +151,8 @@ async def prepare(stores: Stores, folder: Path, asked: argparse.Namespace) -> li
             )
             await filling.fill()
             (folder / FILLED).touch()
+        await make_all_coarser(engine)
+        say("roll-ups of days")
         routes = await routes_of(database_url, stores.redis_url, folder)
         return samples_of(routes, await ids_of(engine))
     finally:

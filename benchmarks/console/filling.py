@@ -14,6 +14,7 @@ from billing.domain.invoicing.credit import CreditLine
 from billing.domain.invoicing.issuing import Billed, Override
 from billing.domain.invoicing.party import Customer, Seller
 from billing.domain.invoicing.periods import Month, month_of_instant, previous
+from billing.postgres.coarse_rollups import make_coarser
 from billing.postgres.credit_notes import issue_credit_note
 from billing.postgres.invoice_draft import draft_invoice
 from billing.postgres.invoice_issue import issue_invoice
@@ -186,6 +187,15 @@ class Filling:
             if by_hand:
                 await db.execute(text("SET LOCAL session_replication_role = replica"))
             await db.execute(text(statement), values)
+
+
+async def make_all_coarser(engine: AsyncEngine) -> None:
+    """Of what is over: until nothing is marked."""
+    while True:
+        async with engine.begin() as db:
+            await db.execute(text("SET LOCAL synchronous_commit = off"))
+            if not await make_coarser(db):
+                return
 
 
 async def make_active(redis_url: str, tenants: int) -> None:

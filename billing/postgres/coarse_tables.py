@@ -1,5 +1,5 @@
-"""The tables of roll-ups over days and over all tenants, as queries name them. Migration 0019 makes
-them, and the triggers that mark what is out of date."""
+"""The tables of roll-ups over days, weeks and all tenants, as queries name them. Migration 0019
+makes them, and the triggers that mark what is out of date."""
 
 from sqlalchemy import (
     BigInteger,
@@ -17,10 +17,11 @@ from billing.postgres.reconcile_tables import metadata
 
 __all__ = [
     "metadata",
-    "usage_rollup_day",
+    "usage_rollup_coarse",
     "usage_rollup_day_dirty",
     "usage_rollup_total",
     "usage_rollup_total_dirty",
+    "usage_rollup_week_dirty",
 ]
 
 _INSTANT = DateTime(timezone=True)
@@ -38,11 +39,11 @@ def _counts() -> list[Column[object]]:
     ]
 
 
-usage_rollup_day = Table(
-    "usage_rollup_day",
+usage_rollup_coarse = Table(
+    "usage_rollup_coarse",
     metadata,
     Column("level", Text, nullable=False),
-    Column("day", _INSTANT, nullable=False),
+    Column("start", _INSTANT, nullable=False),
     Column("tenant_id", Text, nullable=False),
     Column("api_key_id", Text),
     Column("model", Text),
@@ -53,20 +54,23 @@ usage_rollup_day = Table(
     Column("billable", Boolean, nullable=False),
     Column("final", Boolean, nullable=False),
     *_counts(),
-    CheckConstraint("day = usage_day(day)", name="day"),
     CheckConstraint(
-        "(level = 'tenant') = (api_key_id IS NULL)"
-        " AND (level = 'detail') = (model IS NOT NULL)"
-        " AND (level = 'detail') = (class IS NOT NULL)"
-        " AND (level = 'detail') = (provider IS NOT NULL)"
-        " AND (level = 'detail' OR price_id IS NULL)",
+        "start = CASE WHEN level LIKE 'week_%' THEN usage_week(start) ELSE usage_day(start) END",
+        name="start",
+    ),
+    CheckConstraint(
+        "(level LIKE '%_tenant') = (api_key_id IS NULL)"
+        " AND (level = 'day_detail') = (model IS NOT NULL)"
+        " AND (level = 'day_detail') = (class IS NOT NULL)"
+        " AND (level = 'day_detail') = (provider IS NOT NULL)"
+        " AND (level = 'day_detail' OR price_id IS NULL)",
         name="level",
     ),
     CheckConstraint("requests > 0", name="requests"),
     Index(
-        "usage_rollup_day_once",
+        "usage_rollup_coarse_key",
         "tenant_id",
-        "day",
+        "start",
         "api_key_id",
         "model",
         "class",
@@ -79,20 +83,28 @@ usage_rollup_day = Table(
         unique=True,
         postgresql_nulls_not_distinct=True,
     ),
-    Index("usage_rollup_day_day_idx", "day"),
+    Index("usage_rollup_coarse_start_idx", "start"),
     postgresql_partition_by="LIST (level)",
 )
-"""Usage of a day, UTC, that is over, made anew from the roll-ups of its quarters. All of it at each
-of three levels: `tenant` without keys, `key` without models, classes, providers and prices, and
-`detail`."""
+"""Usage of a day, UTC, or a week from Monday on, that is over. Days are made anew of the roll-ups
+of their quarters, weeks of those of their days. All of it at each level, a table
+`usage_rollup_LEVEL` each: by tenant alone; by key; of days also in detail, with model, class,
+provider and price."""
 
-usage_rollup_day_dirty = Table(
-    "usage_rollup_day_dirty",
-    metadata,
-    Column("day", _INSTANT, primary_key=True),
-    Column("tenant_id", Text, primary_key=True),
-)
+
+def _dirty(span: str) -> Table:
+    return Table(
+        f"usage_rollup_{span}_dirty",
+        metadata,
+        Column("start", _INSTANT, primary_key=True),
+        Column("tenant_id", Text, primary_key=True),
+    )
+
+
+usage_rollup_day_dirty = _dirty("day")
 """Days of tenants that are not made of the quarters that there are now."""
+usage_rollup_week_dirty = _dirty("week")
+"""Weeks of tenants that are not made of the days that there are now."""
 
 usage_rollup_total = Table(
     "usage_rollup_total",

@@ -1,4 +1,5 @@
-"""Roll-ups of days, by tenant, by key and in detail, and of quarters of an hour over all tenants.
+"""Roll-ups of days and weeks, by tenant, by key and in detail, and of quarters of an hour over all
+tenants.
 
 They are made of the roll-ups of quarters, by gateways, once a day or a quarter is over. Triggers
 mark what is out of date, so that a gateway of the release before marks it too.
@@ -18,6 +19,12 @@ CREATE FUNCTION usage_day(at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN date_bin('1 day', at, timestamptz '2000-01-01 00:00:00+00')
 """
+# From Monday on.
+WEEK_OF = """
+CREATE FUNCTION usage_week(at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN date_bin('7 days', at, timestamptz '2000-01-03 00:00:00+00')
+"""
 COUNTS = """
     requests bigint NOT NULL,
     prompt_tokens bigint NOT NULL,
@@ -29,11 +36,11 @@ COUNTS = """
     list_cost_pico numeric NOT NULL,
     unpriced_requests bigint NOT NULL,
 """
-# Three sums of the same, each in a table of its own: to read the narrower is what makes it quick.
-DAY = f"""
-CREATE TABLE usage_rollup_day (
+# Sums of the same, each in a table of its own: to read the narrowest is what makes it quick.
+COARSE = f"""
+CREATE TABLE usage_rollup_coarse (
     level text NOT NULL,
-    day timestamptz NOT NULL,
+    start timestamptz NOT NULL,
     tenant_id text NOT NULL,
     api_key_id text,
     model text,
@@ -44,29 +51,31 @@ CREATE TABLE usage_rollup_day (
     billable boolean NOT NULL,
     final boolean NOT NULL,
     {COUNTS}
-    CONSTRAINT usage_rollup_day_day_check CHECK (day = usage_day(day)),
-    CONSTRAINT usage_rollup_day_level_check CHECK (
-        (level = 'tenant') = (api_key_id IS NULL)
-        AND (level = 'detail') = (model IS NOT NULL)
-        AND (level = 'detail') = (class IS NOT NULL)
-        AND (level = 'detail') = (provider IS NOT NULL)
-        AND (level = 'detail' OR price_id IS NULL)
+    CONSTRAINT usage_rollup_coarse_start_check CHECK (
+        start = CASE WHEN level LIKE 'week_%' THEN usage_week(start) ELSE usage_day(start) END
     ),
-    CONSTRAINT usage_rollup_day_requests_check CHECK (requests > 0)
+    CONSTRAINT usage_rollup_coarse_level_check CHECK (
+        (level LIKE '%_tenant') = (api_key_id IS NULL)
+        AND (level = 'day_detail') = (model IS NOT NULL)
+        AND (level = 'day_detail') = (class IS NOT NULL)
+        AND (level = 'day_detail') = (provider IS NOT NULL)
+        AND (level = 'day_detail' OR price_id IS NULL)
+    ),
+    CONSTRAINT usage_rollup_coarse_requests_check CHECK (requests > 0)
 ) PARTITION BY LIST (level)
 """
-LEVELS = ("detail", "key", "tenant")
-DAY_KEY = """
-CREATE UNIQUE INDEX usage_rollup_day_once ON usage_rollup_day (
-    tenant_id, day, api_key_id, model, class, provider, currency, price_id, billable, final, level
+LEVELS = ("day_detail", "day_key", "day_tenant", "week_key", "week_tenant")
+COARSE_KEY = """
+CREATE UNIQUE INDEX usage_rollup_coarse_key ON usage_rollup_coarse (
+    tenant_id, start, api_key_id, model, class, provider, currency, price_id, billable, final, level
 ) NULLS NOT DISTINCT
 """
-DAY_INDEX = "CREATE INDEX usage_rollup_day_day_idx ON usage_rollup_day (day)"
-DAY_DIRTY = """
-CREATE TABLE usage_rollup_day_dirty (
-    day timestamptz NOT NULL,
+COARSE_INDEX = "CREATE INDEX usage_rollup_coarse_start_idx ON usage_rollup_coarse (start)"
+DIRTY = """
+CREATE TABLE usage_rollup_{span}_dirty (
+    start timestamptz NOT NULL,
     tenant_id text NOT NULL,
-    CONSTRAINT usage_rollup_day_dirty_pkey PRIMARY KEY (day, tenant_id)
+    CONSTRAINT usage_rollup_{span}_dirty_pkey PRIMARY KEY (start, tenant_id)
 )
 """
 
@@ -100,7 +109,7 @@ CREATE TABLE usage_rollup_total_dirty (
 MARK = """
 CREATE FUNCTION usage_rollup_mark_coarser() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO usage_rollup_day_dirty (day, tenant_id)
+    INSERT INTO usage_rollup_day_dirty (start, tenant_id)
     SELECT DISTINCT usage_day(bucket), tenant_id FROM changed ON CONFLICT DO NOTHING;
     INSERT INTO usage_rollup_total_dirty (bucket)
     SELECT DISTINCT bucket FROM changed ON CONFLICT DO NOTHING;
@@ -111,7 +120,7 @@ END $$
 MARK_MOVED = """
 CREATE FUNCTION usage_rollup_mark_coarser_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO usage_rollup_day_dirty (day, tenant_id)
+    INSERT INTO usage_rollup_day_dirty (start, tenant_id)
     SELECT usage_day(bucket), tenant_id FROM changed
     UNION SELECT usage_day(bucket), tenant_id FROM before ON CONFLICT DO NOTHING;
     INSERT INTO usage_rollup_total_dirty (bucket)
@@ -127,7 +136,7 @@ WHEN = (
 # The triggers' lock is held until the transaction ends: nothing is made between it and these.
 MARK_ALL = (
     """
-INSERT INTO usage_rollup_day_dirty (day, tenant_id)
+INSERT INTO usage_rollup_day_dirty (start, tenant_id)
 SELECT DISTINCT usage_day(bucket), tenant_id FROM usage_rollup
 """,
     "INSERT INTO usage_rollup_total_dirty (bucket) SELECT DISTINCT bucket FROM usage_rollup",
@@ -138,15 +147,16 @@ def upgrade() -> None:
     """Add them, and mark whatever there are roll-ups of: gateways make them. Roll-ups wait while it
     reads all of these, requests do not."""
     op.execute(LOCK_TIMEOUT)
-    op.execute(DAY_OF)
-    op.execute(DAY)
+    for statement in (DAY_OF, WEEK_OF, COARSE, COARSE_KEY, COARSE_INDEX):
+        op.execute(statement)
     for level in LEVELS:
         op.execute(
-            f"CREATE TABLE usage_rollup_day_{level} PARTITION OF usage_rollup_day"
+            f"CREATE TABLE usage_rollup_{level} PARTITION OF usage_rollup_coarse"
             f" FOR VALUES IN ('{level}')"
         )
-    tables = (DAY_KEY, DAY_INDEX, DAY_DIRTY, TOTAL, TOTAL_KEY, TOTAL_DIRTY)
-    for statement in (*tables, MARK, MARK_MOVED):
+    for span in ("day", "week"):
+        op.execute(DIRTY.format(span=span))
+    for statement in (TOTAL, TOTAL_KEY, TOTAL_DIRTY, MARK, MARK_MOVED):
         op.execute(statement)
     for event, rows, function in WHEN:
         op.execute(
@@ -165,7 +175,8 @@ def downgrade() -> None:
     op.execute("DROP FUNCTION usage_rollup_mark_coarser()")
     op.execute("DROP FUNCTION usage_rollup_mark_coarser_moved()")
     op.execute(
-        "DROP TABLE usage_rollup_total_dirty, usage_rollup_total, usage_rollup_day_dirty,"
-        " usage_rollup_day"
+        "DROP TABLE usage_rollup_total_dirty, usage_rollup_total, usage_rollup_week_dirty,"
+        " usage_rollup_day_dirty, usage_rollup_coarse"
     )
-    op.execute("DROP FUNCTION usage_day(timestamptz)")
+    for span in ("week", "day"):
+        op.execute(f"DROP FUNCTION usage_{span}(timestamptz)")
