@@ -1,23 +1,33 @@
 """Deque's axe-core: what of a page people with other senses or hands cannot use."""
 
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 SOURCE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"
 GRAVE = ("serious", "critical")
+# What passes is left in the browser: it is most of the answer, and nobody reads it.
+_RUN = """async (grave) => {
+    const found = await axe.run(document, { resultTypes: ["violations"] });
+    return {
+        looked: found.passes.length,
+        grave: found.violations
+            .filter((each) => grave.includes(each.impact))
+            .flatMap((each) => each.nodes.map(
+                (node) => `${each.impact} ${each.id}: ${node.html.slice(0, 160)}`)),
+    };
+}"""
+
+
+def bring_axe(context: BrowserContext) -> None:
+    """Have it on every page that is opened from now on."""
+    # By the debugger, so the pages' own policy, which allows no such script, stays.
+    context.add_init_script(path=SOURCE)
 
 
 def grave_findings(page: Page) -> list[str]:
     """Serious and critical findings on the page as it is, each with where it is."""
-    # Evaluated by the debugger, so the page's own policy, which allows no such script, stays.
-    page.evaluate(SOURCE.read_text() + "; undefined")
-    result: dict[str, Any] = page.evaluate("async () => await axe.run(document)")
-    assert result["passes"], "axe looked at nothing"
-    return [
-        f"{found['impact']} {found['id']}: {node['html'][:160]}"
-        for found in result["violations"]
-        if found["impact"] in GRAVE
-        for node in found["nodes"]
-    ]
+    result = page.evaluate(_RUN, list(GRAVE))
+    assert result["looked"], "axe looked at nothing"
+    findings: list[str] = result["grave"]
+    return findings

@@ -23,7 +23,16 @@ def user(system: WeirDev, role: str) -> dict[str, Any]:
     """The user of that role that `weir dev` made; it makes no member of a tenant, so that one is
     made here."""
     found: dict[str, Any] | None = system.ready["users"].get(role)
-    return found or _made(system, role)
+    return found or user_of(system, role, system.tenant)
+
+
+def user_of(system: WeirDev, role: str, tenant: str) -> dict[str, Any]:
+    """A user that is made here, of a tenant, where it is not made yet."""
+    made = {"email": f"{role}@{tenant}.weir.test", "password": "correct horse battery"}
+    body = {**made, "role": role, "tenant_id": tenant}
+    reply = system.admin("POST", "/admin/v1/users", body)
+    assert reply.status in (201, 409), reply.raw
+    return made
 
 
 def names_in_navigation(visitor: Visitor) -> list[str]:
@@ -31,11 +40,3 @@ def names_in_navigation(visitor: Visitor) -> list[str]:
     page = visitor.context.pages[-1]
     places = page.get_by_role("navigation", name="Console", exact=True)
     return places.get_by_role("link").all_inner_texts()
-
-
-def _made(system: WeirDev, role: str) -> dict[str, Any]:
-    made = {"email": f"{role}@weir.test", "password": "correct horse battery"}
-    body = {**made, "role": role, "tenant_id": system.tenant}
-    reply = system.admin("POST", "/admin/v1/users", body)
-    assert reply.status in (201, 409), reply.raw
-    return made

@@ -2,158 +2,129 @@
 and on a telephone of 360 px, where nothing is wider than the screen."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
-from console.axe import grave_findings
-from console.browser import DESKTOP, PHONE, Visitor
-from console.console_roles import user
+from console.axe import bring_axe, grave_findings
+from console.browser import DESKTOP, PHONE, Visitor, visitor
+from console.console_pages import GLOBEX, NOBODY, PAGES, Seen
+from console.console_roles import user, user_of
+from playwright.sync_api import Browser, Page, ViewportSize
 from weir_dev import WeirDev
-
-Come = Callable[..., AbstractContextManager[Visitor]]
 
 
 class Look(NamedTuple):
     """How a page is looked at."""
 
-    theme: str
-    size: Mapping[str, int]
+    theme: Literal["light", "dark"]
+    size: ViewportSize
 
 
-USUAL = (Look("light", DESKTOP), Look("dark", PHONE))
-ALL = (*USUAL, Look("dark", DESKTOP), Look("light", PHONE))
-"""The pages with the most on them in both themes at both sizes; all others are made of the same."""
-
-PAGES: tuple[tuple[str, str, tuple[Look, ...]], ...] = (
-    ("admin", "/console/live", ALL),
-    ("admin", "/console/tenants", ALL),
-    ("admin", "/console/tenants?search=nobody-is-called-that", USUAL),
-    ("admin", "/console/tenants/-/new", USUAL),
-    ("admin", "/console/tenants/-/limits?tenant=acme&tenant=globex", USUAL),
-    ("admin", "/console/tenants/acme", ALL),
-    ("admin", "/console/tenants/acme/profile", USUAL),
-    ("admin", "/console/tenants/acme/limits", ALL),
-    ("admin", "/console/tenants/acme/keys", USUAL),
-    ("admin", "/console/tenants/acme/keys/new", USUAL),
-    ("admin", "/console/tenants/acme/keys/{key}", USUAL),
-    ("admin", "/console/tenants/acme/keys/{key}/limits", USUAL),
-    ("admin", "/console/usage", ALL),
-    ("admin", "/console/requests", USUAL),
-    ("admin", "/console/requests/{request}", USUAL),
-    ("admin", "/console/workers", ALL),
-    ("admin", "/console/workers/new", USUAL),
-    ("admin", "/console/workers/models/new", USUAL),
-    ("admin", "/console/money/prices", USUAL),
-    ("admin", "/console/money/prices/new", USUAL),
-    ("admin", "/console/money/prices/import", USUAL),
-    ("admin", "/console/money/prices/plans", USUAL),
-    ("admin", "/console/money/invoices", USUAL),
-    ("admin", "/console/money/invoices/new", USUAL),
-    ("admin", "/console/money/invoices/seller", USUAL),
-    ("admin", "/console/money/invoices/{invoice}", ALL),
-    ("admin", "/console/money/invoices/{invoice}/issue", USUAL),
-    ("admin", "/console/money/credit-notes", USUAL),
-    ("admin", "/console/money/budget-alerts", USUAL),
-    ("admin", "/console/money/unit-cost", USUAL),
-    ("admin", "/console/money/reconciliation", USUAL),
-    ("admin", "/console/audit", USUAL),
-    ("admin", "/console/audit/chain", USUAL),
-    ("admin", "/console/users", USUAL),
-    ("admin", "/console/users/new", USUAL),
-    ("admin", "/console/users/{user}", USUAL),
-    ("admin", "/console/account", USUAL),
-    ("operator", "/console/workers", USUAL),
-    ("operator", "/console/tenants/acme", USUAL),
-    ("finance", "/console/tenants/acme/limits", USUAL),
-    ("finance", "/console/money/invoices/{invoice}", USUAL),
-    ("viewer", "/console/live", USUAL),
-    ("viewer", "/console/tenants/acme/limits", USUAL),
-    ("viewer", "/console/audit", USUAL),
-    ("viewer", "/console/requests/{request}", USUAL),
-    ("tenant_admin", "/console/own", ALL),
-    ("tenant_admin", "/console/own/keys", USUAL),
-    ("tenant_admin", "/console/own/keys/new", USUAL),
-    ("tenant_admin", "/console/own/keys/{key}", USUAL),
-    ("tenant_admin", "/console/own/keys/{key}/limits", USUAL),
-    ("tenant_admin", "/console/own/usage", USUAL),
-    ("tenant_admin", "/console/requests", USUAL),
-    ("tenant_admin", "/console/requests/{request}", USUAL),
-    ("tenant_admin", "/console/own/invoices", USUAL),
-    ("tenant_admin", "/console/own/credit-notes", USUAL),
-    ("tenant_admin", "/console/account", USUAL),
-    ("tenant_member", "/console/own", USUAL),
-    ("tenant_member", "/console/own/keys", USUAL),
-)
+LOOKS = (Look("light", DESKTOP), Look("dark", PHONE))
+"""Both themes and both sizes; the theme decides colours alone and the size the layout alone, so no
+other pair of them has anything new."""
 TOO_WIDE = """() => [...document.querySelectorAll("body *")]
     .filter((each) => each.getBoundingClientRect().right > innerWidth + 1
         && !each.closest(".table, pre, .plot, [popover], dialog, .sr-only, .skip"))
     .map((each) => each.outerHTML.slice(0, 120)).slice(0, 3)"""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def subjects(console_system: WeirDev) -> Mapping[str, str]:
-    """What names in the paths above stand for."""
+    """What names in the paths stand for."""
     admin = console_system.admin
     (key, *_) = admin("GET", "/admin/v1/tenants/acme/keys").json["items"]
     (request, *_) = admin("GET", "/admin/v1/requests?tenant_id=acme&limit=1").json["items"]
     people = admin("GET", "/admin/v1/users?limit=100").json["items"]
     (viewer,) = [each for each in people if each["role"] == "viewer"]
-    body = {"tenant_id": "globex", "period": last_month()}
-    drafted = admin("POST", "/billing/v1/invoices", body)
-    assert drafted.status in (200, 201), drafted.raw
     return {
         "key": key["id"],
         "request": request["id"],
         "user": viewer["id"],
-        "invoice": drafted.json["id"],
+        "model": console_system.model,
+        "draft": _drafted(console_system, "acme"),
+        **_settled(console_system),
     }
 
 
-@pytest.fixture(scope="session")
-def sessions() -> dict[str, Any]:
-    """The cookies of each role that has logged in."""
-    return {}
+@pytest.fixture(scope="module")
+def looker_of(browser: Browser, console_system: WeirDev) -> Iterator[Callable[[str], Visitor]]:
+    """Somebody of a role, logged in, with one page for all that they look at, until another role's
+    comes."""
+    here: dict[str, Visitor] = {}
+    with ExitStack() as stack:
+
+        def come(role: str) -> Visitor:
+            if role not in here:
+                here.clear()
+                stack.close()
+                here[role] = stack.enter_context(visitor(browser, console_system.gateway()))
+                bring_axe(here[role].context)
+                if role == NOBODY:
+                    here[role].page()
+                else:
+                    here[role].log_in(_person(console_system, role))
+            return here[role]
+
+        yield come
 
 
-@pytest.fixture
-def signed_in(visit: Come, console_system: WeirDev, sessions: dict[str, Any]) -> Come:
-    """Somebody of a role, who logs in once."""
-
-    @contextmanager
-    def come(role: str) -> Iterator[Visitor]:
-        with visit(storage_state=sessions.get(role)) as visitor:
-            if role not in sessions:
-                visitor.log_in(user(console_system, role))
-                sessions[role] = visitor.context.storage_state()
-            yield visitor
-
-    return come
-
-
-def last_month() -> str:
-    """As `2026-10`: what `weir dev --history` made up usage of."""
-    return f"{datetime.now(UTC).replace(day=1) - timedelta(days=1):%Y-%m}"
-
-
-@pytest.mark.parametrize(("role", "path", "looks"), PAGES, ids=[" ".join(row[:2]) for row in PAGES])
+@pytest.mark.parametrize("seen", PAGES, ids=[f"{seen.role} {seen.path}" for seen in PAGES])
 def test_a_page_is_for_everybody(
-    signed_in: Come,
-    subjects: Mapping[str, str],
-    role: str,
-    path: str,
-    looks: tuple[Look, ...],
+    looker_of: Callable[[str], Visitor], subjects: Mapping[str, str], seen: Seen
 ) -> None:
     """Nothing serious or critical, and no wider than a telephone."""
-    with signed_in(role) as visitor:
-        page = visitor.page()
-        answer = page.goto(visitor.url + path.format(**subjects))
-        assert answer is not None
-        assert answer.status == 200
-        for look in looks:
-            page.emulate_media(color_scheme="dark" if look.theme == "dark" else "light")
-            page.set_viewport_size({"width": look.size["width"], "height": look.size["height"]})
-            assert grave_findings(page) == [], look
-            scrolled = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert scrolled <= 0, (look, page.evaluate(TOO_WIDE))
+    looker = looker_of(seen.role)
+    (page,) = looker.context.pages
+    looker.problems.clear()
+    looker.expected[:] = [] if seen.status == 200 else [f"status of {seen.status}"]
+    _look(page, LOOKS[0])
+    address = looker.url + seen.path.format(**subjects)
+    answer = page.goto(address)
+    assert answer is not None
+    assert (answer.status, answer.url) == (seen.status, address)
+    for look in LOOKS:
+        _look(page, look)
+        assert grave_findings(page) == [], look
+        scrolled = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert scrolled <= 0, (look, page.evaluate(TOO_WIDE))
+    assert looker.unexpected() == []
+
+
+def _look(page: Page, look: Look) -> None:
+    page.emulate_media(color_scheme=look.theme)
+    page.set_viewport_size(look.size)
+
+
+def _person(system: WeirDev, role: str) -> dict[str, Any]:
+    return user_of(system, "tenant_admin", "globex") if role == GLOBEX else user(system, role)
+
+
+def _drafted(system: WeirDev, tenant: str) -> str:
+    """The invoice of the month that `weir dev --history` made up usage of."""
+    month = f"{datetime.now(UTC).replace(day=1) - timedelta(days=1):%Y-%m}"
+    body = {"tenant_id": tenant, "period": month}
+    return _done(system, "/billing/v1/invoices", body)["id"]
+
+
+def _settled(system: WeirDev) -> Mapping[str, str]:
+    """An issued invoice of which something is paid and something credited."""
+    invoice = _drafted(system, "globex")
+    path = f"/billing/v1/invoices/{invoice}"
+    _done(system, f"{path}/issue", {"override": {"reason": "made up for a test"}})
+    paid = {"amount": "0.01", "received_on": f"{datetime.now(UTC):%Y-%m-%d}", "reference": "a test"}
+    lines = [{"position": 1, "amount": "0.01"}]
+    credited = {"invoice_id": invoice, "lines": lines, "reason": "goodwill"}
+    return {
+        "invoice": invoice,
+        "payment": _done(system, f"{path}/payments", paid)["id"],
+        "credit_note": _done(system, "/billing/v1/credit-notes", credited)["id"],
+    }
+
+
+def _done(system: WeirDev, path: str, body: dict[str, Any]) -> Any:
+    reply = system.admin("POST", path, body)
+    assert reply.status in (200, 201), reply.raw
+    return reply.json
