@@ -49,6 +49,7 @@ async def locks(administration: Administration) -> list[object]:
     return [entry.after for entry in entries if entry.action == "user.lock"]
 
 
+@pytest.mark.usefixtures("full_cost_passwords")
 async def test_forty_at_once_on_two_replicas_end_at_the_exact_lock(
     administration: Administration, engine: AsyncEngine, database_url: str
 ) -> None:
@@ -68,6 +69,7 @@ async def test_forty_at_once_on_two_replicas_end_at_the_exact_lock(
     assert await tried(administration, PASSWORD) is not None
 
 
+@pytest.mark.usefixtures("full_cost_passwords")
 async def test_nine_at_once_lock_nothing(
     administration: Administration, engine: AsyncEngine
 ) -> None:
@@ -180,6 +182,7 @@ async def test_a_right_password_of_who_is_barred_costs_what_a_wrong_one_costs(
     assert begun == []
 
 
+@pytest.mark.usefixtures("full_cost_passwords")
 async def test_nobody_learns_which_was_wrong(
     administration: Administration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,6 +204,7 @@ async def test_a_password_is_changed_by_who_knows_it(timed: Administration) -> N
     assert not any(word in str(entries) for word in (PASSWORD, other, "a wrong password", "argon2"))
 
 
+@pytest.mark.usefixtures("full_cost_passwords")
 async def test_a_hash_of_other_parameters_is_renewed(
     timed: Administration, engine: AsyncEngine
 ) -> None:

@@ -18,6 +18,7 @@ ME = "cli:test"
 PASSWORD = "correct horse battery"
 
 
+@pytest.mark.usefixtures("full_cost_passwords")
 async def test_a_password_is_stored_as_argon2id(
     administration: Administration, engine: AsyncEngine
 ) -> None:
