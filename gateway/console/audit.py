@@ -2,7 +2,6 @@
 
 from itertools import groupby
 from typing import Any
-from urllib.parse import urlencode
 
 from litestar import get
 
@@ -12,6 +11,7 @@ from gateway.administration.views import View, audit_view
 from gateway.console.access import page
 from gateway.console.differences import differences, summary
 from gateway.console.forms import Form
+from gateway.console.lists import ROWS, address, given, paging
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.account import AuditEntry
 from gateway.domain.permissions import Permission
@@ -19,7 +19,6 @@ from gateway.errors import NotFound, Unprocessable
 from gateway.http.admin_audit import audit_instant_ms
 
 PATH = "/console/audit"
-ENTRIES = 50
 CHECKED = 2_500
 """Entries of the chain that one page looks at: some tenths of a second on a busy machine."""
 FILTERS = (
@@ -56,9 +55,7 @@ async def show_audit(visit: Here) -> Answer:
         filters = _filters(form)
         if not form.ok:
             return _list_page(visit, form, [], None, status=422)
-        found = await visit.parts.administration.list_audit(
-            ENTRIES, form.optional("cursor"), filters
-        )
+        found = await visit.parts.administration.list_audit(ROWS, form.optional("cursor"), filters)
     except Unprocessable as error:
         return _list_page(visit, form.refused(error), [], None, status=422)
     return _list_page(visit, form, found.items, found.next_cursor)
@@ -103,9 +100,8 @@ def _list_page(
     *,
     status: int = 200,
 ) -> Answer:
-    wanted = {name: form.text(name) for name in FILTERS if form.text(name)}
+    wanted = given(form, FILTERS)
     asked = {**wanted, **{name: f"{wanted[name]}Z" for name in _TIMES if name in wanted}}
-    first = _path(PATH, wanted)
     return visit.show(
         "audit/page.html",
         status=status,
@@ -113,11 +109,10 @@ def _list_page(
         changes=_changes(visit, entries),
         wanted=wanted,
         kinds=[("", "anything"), *((kind, kind.replace("_", " ")) for kind in KINDS)],
-        next_path=None if next_cursor is None else _path(PATH, {**wanted, "cursor": next_cursor}),
-        first_path=first if form.text("cursor") else None,
-        csv_path=_path("/admin/v1/audit.csv", asked),
-        lines_path=_path("/admin/v1/audit.jsonl", asked),
-        path_with=lambda **chosen: _path(PATH, chosen),
+        csv_path=address("/admin/v1/audit.csv", asked),
+        lines_path=address("/admin/v1/audit.jsonl", asked),
+        path_with=lambda **chosen: address(PATH, chosen),
+        **paging(PATH, form, next_cursor, wanted),
     )
 
 
@@ -147,10 +142,6 @@ def _filters(form: Form) -> AuditFilters:
             shown = at.replace(tzinfo=None)
             form.values[name] = [shown.isoformat(timespec="seconds" if at.second else "minutes")]
     return AuditFilters(**texts)
-
-
-def _path(path: str, query: dict[str, str]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
 
 
 PAGES = (show_audit, check_chain)

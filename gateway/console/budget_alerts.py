@@ -5,7 +5,7 @@ from typing import Any
 from litestar import get
 
 from gateway.console.access import page
-from gateway.console.money_forms import ROWS, next_address
+from gateway.console.lists import ROWS, given, paging
 from gateway.console.visit import Answer, Here
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -18,12 +18,15 @@ _PATH = "/console/money/budget-alerts"
 async def list_budget_alerts(visit: Here) -> Answer:
     """Of all tenants or one, the latest first."""
     query = visit.query()
-    tenant_id = query.optional("tenant_id")
+    filters = given(query, ("tenant_id",))
     found: dict[str, Any] = {"items": [], "next_cursor": None}
     status = 200
     try:
         found = await alerts_page(
-            visit.parts.finance_postgres, ROWS, query.optional("cursor"), tenant_id=tenant_id
+            visit.parts.finance_postgres,
+            ROWS,
+            query.optional("cursor"),
+            tenant_id=filters.get("tenant_id"),
         )
     except Unprocessable as error:
         query.refused(error)
@@ -32,10 +35,9 @@ async def list_budget_alerts(visit: Here) -> Answer:
         "invoices/alerts.html",
         status=status,
         form=query,
-        filtered=tenant_id is not None,
+        filtered=bool(filters),
         rows=found["items"],
-        next_page=next_address(_PATH, {"tenant_id": tenant_id}, found["next_cursor"]),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, found["next_cursor"], filters),
     )
 
 

@@ -6,7 +6,7 @@ from litestar import get
 from litestar.params import FromPath
 
 from gateway.console.access import page
-from gateway.console.money_forms import ROWS, next_address
+from gateway.console.lists import ROWS, given, paging
 from gateway.console.visit import Answer, Here
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -18,17 +18,17 @@ _PATH = "/console/money/credit-notes"
 async def list_credit_notes(visit: Here) -> Answer:
     """Of all tenants or one, or of an invoice, the latest first."""
     query = visit.query()
-    given = {name: query.optional(name) for name in ("tenant_id", "invoice_id")}
+    filters = given(query, ("tenant_id", "invoice_id"))
     rows: list[dict[str, Any]] = []
     cursor = None
     status = 200
     desk = visit.parts.invoice_desk
     try:
-        named = given["invoice_id"]
+        named = filters.get("invoice_id")
         found = await desk.credit_note_page(
             ROWS,
             query.optional("cursor"),
-            tenant_id=given["tenant_id"],
+            tenant_id=filters.get("tenant_id"),
             invoice_id=None if named is None else await desk.named_invoice_id(named),
         )
         rows, cursor = found.items, found.next_cursor
@@ -39,10 +39,9 @@ async def list_credit_notes(visit: Here) -> Answer:
         "invoices/credit_notes.html",
         status=status,
         form=query,
-        filtered=any(given.values()),
+        filtered=bool(filters),
         rows=rows,
-        next_page=next_address(_PATH, given, cursor),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, cursor, filters),
     )
 
 

@@ -11,7 +11,8 @@ from gateway.console import budget_alerts, credit_notes, invoice, invoice_settli
 from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.invoice_words import STATUS_KINDS
-from gateway.console.money_forms import CURRENCIES, ROWS, TOLD, next_address
+from gateway.console.lists import ROWS, given, paging
+from gateway.console.money_forms import CURRENCIES, TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
@@ -25,7 +26,7 @@ _STATUSES = [("", "any"), *((each.value, each.value) for each in Status)]
 async def list_invoices(visit: Here) -> Answer:
     """Those that the filters take, the latest drafted first, and what they come to."""
     query = visit.query()
-    given = {name: query.optional(name) for name in _FILTERS}
+    filters = given(query, _FILTERS)
     rows: list[dict[str, Any]] = []
     sums: list[dict[str, Any]] | None = None
     cursor = None
@@ -33,10 +34,10 @@ async def list_invoices(visit: Here) -> Answer:
     desk = visit.parts.invoice_desk
     try:
         wanted = InvoiceFilter(
-            tenant_id=given["tenant_id"],
-            month=given["period"],
-            currency=given["currency"],
-            status=check_status(given["status"]),
+            tenant_id=filters.get("tenant_id"),
+            month=filters.get("period"),
+            currency=filters.get("currency"),
+            status=check_status(filters.get("status")),
         )
         found = await desk.page(ROWS, query.optional("cursor"), wanted=wanted)
         rows, cursor = found.items, found.next_cursor
@@ -48,15 +49,14 @@ async def list_invoices(visit: Here) -> Answer:
         "invoices/list.html",
         status=status,
         form=query,
-        filtered=any(given.values()),
+        filtered=bool(filters),
         rows=rows,
         sums=sums,
         kinds=STATUS_KINDS,
         today=invoice.today(visit),
         statuses=_STATUSES,
         currencies=[("", "any"), *CURRENCIES],
-        next_page=next_address(_PATH, given, cursor),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, cursor, filters),
     )
 
 
@@ -64,10 +64,10 @@ async def list_invoices(visit: Here) -> Answer:
 async def show_new_draft(visit: Here) -> Answer:
     """Whose invoice of which month."""
     query = visit.query()
-    given = {name: query.text(name) for name in ("tenant_id", "period", "currency")}
+    filled = {name: query.text(name) for name in ("tenant_id", "period", "currency")}
     last = visit.parts.clock.now_ms()
     return _form_page(
-        visit, Form.filled({**given, "period": given["period"] or _month_before(last)})
+        visit, Form.filled({**filled, "period": filled["period"] or _month_before(last)})
     )
 
 

@@ -11,12 +11,12 @@ from gateway.console.confirmed import confirmed_sentence
 from gateway.console.forms import REFUSALS, Form
 from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
 from gateway.console.limit_pages import LimitsOf, use_of
+from gateway.console.lists import ROWS, paging
 from gateway.console.visit import Answer, Visit
 from gateway.domain.instants import instant_of
 from gateway.domain.tenant import ApiKey, Limits, RequestClass, Tenant
 from gateway.errors import Conflict, NotFound, Unprocessable
 
-KEYS_PER_PAGE = 50
 _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 _BOXES = {"models": "models"}
 """Fields that nothing is sent of where none of their boxes is ticked."""
@@ -83,14 +83,15 @@ def limits_of_key(keys: KeysOf, key: ApiKey) -> LimitsOf:
 
 async def show_keys(visit: Visit, keys: KeysOf) -> Answer:
     """Keys by id, a page at a time."""
-    cursor = visit.query().optional("cursor")
-    found = await visit.parts.administration.list_keys(keys.tenant.id, KEYS_PER_PAGE, cursor)
+    query = visit.query()
+    found = await visit.parts.administration.list_keys(
+        keys.tenant.id, ROWS, query.optional("cursor")
+    )
     return visit.show(
         "keys/list.html",
         keys=keys,
         rows=[(key, key_state(key, visit.parts.clock.now_ms())) for key in found.items],
-        next_cursor=found.next_cursor,
-        cursor=cursor,
+        **paging(keys.path, query, found.next_cursor),
     )
 
 

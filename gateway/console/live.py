@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from litestar import get
 
 from gateway.console.access import page
+from gateway.console.lists import address
 from gateway.console.live_rows import (
     fallback_use,
     furthest,
@@ -48,7 +48,7 @@ async def _now(visit: Visit) -> dict[str, Any]:
     return {
         "as_of": f"{now:%H:%M:%S}",
         "search": search,
-        "now_path": f"{_PATH}/now" + (f"?{urlencode({'search': search})}" if search else ""),
+        "now_path": address(f"{_PATH}/now", {"search": search}),
         "troubles": troubles_of(
             live["degraded"],
             unreachable=unreachable(workers),

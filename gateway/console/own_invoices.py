@@ -11,6 +11,7 @@ from billing.postgres.invoices import InvoiceFilter
 from gateway.administration.tenant_views import own_credit_note, own_invoice
 from gateway.console.access import own_page
 from gateway.console.forms import Form
+from gateway.console.lists import ROWS, given, paging
 from gateway.console.rendering import PAGE_HEADERS
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import instant_of
@@ -19,8 +20,8 @@ from gateway.errors import Unprocessable
 from gateway.http.documents import file_response, split_format
 from gateway.http.guards import nothing_there
 
-PER_PAGE = 50
 _INVOICES, _NOTES = "/own/invoices", "/own/credit-notes"
+_CONSOLE = "/console"
 _READ = own_page(Permission.INVOICES_READ)
 _STATUSES = (
     ("", "all"),
@@ -44,7 +45,7 @@ async def list_own_invoices(visit: Here) -> Answer:
         )
         try:
             page = await visit.parts.invoice_desk.page(
-                PER_PAGE, cursor, wanted=wanted, with_drafts=False
+                ROWS, cursor, wanted=wanted, with_drafts=False
             )
             found, next_cursor = [own_invoice(each) for each in page.items], page.next_cursor
         except Unprocessable as error:
@@ -56,8 +57,7 @@ async def list_own_invoices(visit: Here) -> Answer:
         form=form,
         statuses=_STATUSES,
         today=_today(visit),
-        cursor=cursor,
-        next_cursor=next_cursor,
+        **paging(_CONSOLE + _INVOICES, form, next_cursor, given(form, ("status",))),
     )
 
 
@@ -88,8 +88,7 @@ async def list_own_credit_notes(visit: Here) -> Answer:
         status=200 if form.ok else 422,
         notes=found,
         form=form,
-        cursor=cursor,
-        next_cursor=next_cursor,
+        **paging(_CONSOLE + _NOTES, form, next_cursor),
     )
 
 
@@ -112,7 +111,7 @@ async def _notes(
 ) -> tuple[list[dict[str, Any]], str | None]:
     try:
         page = await visit.parts.invoice_desk.credit_note_page(
-            PER_PAGE, cursor, tenant_id=visit.tenant_id
+            ROWS, cursor, tenant_id=visit.tenant_id
         )
     except Unprocessable as error:
         form.refused(error)

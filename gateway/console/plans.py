@@ -5,7 +5,8 @@ from litestar import get, post
 from gateway.administration.views import plan_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import ROWS, TOLD, next_address
+from gateway.console.lists import ROWS, given, paging
+from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.instants import shown
 from gateway.domain.permissions import Permission
@@ -18,8 +19,8 @@ _PATH = "/console/money/prices/plans"
 async def list_plans(visit: Here) -> Answer:
     """Memberships, the latest written first, and the form for another."""
     query = visit.query()
-    given = {"tenant_id": query.text("tenant_id"), "plan": None, "effective_from": None}
-    return await _page(visit, query, Form.filled(given))
+    filled = {"tenant_id": query.text("tenant_id"), "plan": None, "effective_from": None}
+    return await _page(visit, query, Form.filled(filled))
 
 
 @post("/money/prices/plans", opt=page(Permission.PRICES_WRITE))
@@ -43,13 +44,13 @@ async def set_plan(visit: Here) -> Answer:
 
 
 async def _page(visit: Visit, query: Form, form: Form, *, status: int = 200) -> Answer:
-    tenant_id = query.optional("tenant_id")
+    filters = given(query, ("tenant_id",))
     rows = []
     cursor = None
     if status != 503:
         try:
             found = await visit.parts.administration.list_plans(
-                ROWS, query.optional("cursor"), tenant_id=tenant_id
+                ROWS, query.optional("cursor"), tenant_id=filters.get("tenant_id")
             )
             rows, cursor = [plan_view(each) for each in found.items], found.next_cursor
         except Unprocessable as error:
@@ -62,8 +63,7 @@ async def _page(visit: Visit, query: Form, form: Form, *, status: int = 200) -> 
         form=form,
         rows=rows,
         is_known=status != 503,
-        next_page=next_address(_PATH, {"tenant_id": tenant_id}, cursor),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, cursor, filters),
     )
 
 

@@ -10,13 +10,8 @@ from gateway.administration.price_wishes import CLASSES, SELF, PriceTexts, read_
 from gateway.console import plans, price_import
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import (
-    CURRENCIES,
-    ROWS,
-    TOLD,
-    address,
-    next_address,
-)
+from gateway.console.lists import ROWS, address, given, paging
+from gateway.console.money_forms import CURRENCIES, TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.instants import shown
@@ -34,7 +29,7 @@ _FIELDS = (*_LINE, *_AMOUNTS, "effective_from")
 async def list_prices(visit: Here) -> Answer:
     """The book by line: what holds now and what begins when."""
     query = visit.query()
-    filters = {name: query.optional(name) for name in _FILTERS}
+    filters = given(query, _FILTERS)
     lines: list[dict[str, Any]] = []
     cursor = None
     status = 200
@@ -53,12 +48,11 @@ async def list_prices(visit: Here) -> Answer:
         "prices/list.html",
         status=status,
         form=query,
-        filtered=any(filters.values()),
+        filtered=bool(filters),
         lines=lines,
         models=_models(visit, any_first=True),
         currencies=[("", "any"), *CURRENCIES],
-        next_page=next_address(_PATH, filters, cursor),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, cursor, filters),
     )
 
 
@@ -67,8 +61,8 @@ async def show_new_price(visit: Here) -> Answer:
     """The form for a price, filled in from the one that it follows."""
     query = visit.query()
     defaults: dict[str, object] = {"provider": SELF, "currency": "USD"}
-    given = {name: query.text(name) for name in _FIELDS if query.text(name)}
-    return _form_page(visit, Form.filled(dict.fromkeys(_FIELDS) | defaults | given))
+    filled = dict.fromkeys(_FIELDS) | defaults | given(query, _FIELDS)
+    return _form_page(visit, Form.filled(filled))
 
 
 @post("/money/prices", opt=page(Permission.PRICES_WRITE))

@@ -9,7 +9,8 @@ from litestar import get, post
 from billing.domain.reconciliation.findings import count_findings, verdict_view
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.money_forms import TOLD, next_address
+from gateway.console.lists import paging
+from gateway.console.money_forms import TOLD
 from gateway.console.reconcile_words import EXPLAINED, explained
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.domain.instants import instant_of
@@ -77,8 +78,7 @@ async def _page(
         only=only,
         explained=explained,
         checks=EXPLAINED,
-        next_page=next_address(_PATH, {"found": "1" if only else None}, found["next_cursor"]),
-        first_page=_PATH if query.optional("cursor") else None,
+        **paging(_PATH, query, found["next_cursor"], {"found": "1" if only else None}),
     )
 
 

@@ -1,9 +1,8 @@
 """Single requests: lists of those that have ended, and one's whole life, from its arrival to its
 line on an invoice. A tenant's people see their own, and of another's what is not there."""
 
-from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from litestar import get
 from litestar.params import FromPath
@@ -15,6 +14,7 @@ from billing.postgres.usage_records import InvalidCursor
 from gateway.administration.views import View
 from gateway.console.access import shared_page
 from gateway.console.forms import Form
+from gateway.console.lists import ROWS, given, paging
 from gateway.console.request_timeline import timeline_of
 from gateway.console.request_words import (
     OUTCOMES,
@@ -32,7 +32,6 @@ from gateway.http.requests import OUTCOMES as LISTED_OUTCOMES
 from gateway.http.requests import read_filter, read_values, request_id_in
 
 PATH = "/console/requests"
-ON_PAGE = 50
 _FILTERS = ("tenant_id", "key_id", "model", "class", "outcome", "from", "to")
 _PRICES = {
     "input_tokens": ("input",),
@@ -51,9 +50,7 @@ async def list_requests(visit: Here) -> Answer:
     status, page, away = 200, None, None
     try:
         chosen = read_filter(read_values(_asked(form).items()), held_to=visit.held_to)
-        found = await visit.parts.stories.page(
-            chosen, limit=ON_PAGE, cursor=form.optional("cursor")
-        )
+        found = await visit.parts.stories.page(chosen, limit=ROWS, cursor=form.optional("cursor"))
         page = page_of_requests(found, _sight(visit))
     except Unprocessable as error:
         status = error.status
@@ -63,7 +60,7 @@ async def list_requests(visit: Here) -> Answer:
         form.errors[""] = "The page of the list is none that a page led to."
     except StoreUnavailable as error:
         status, away = error.status, error.message
-    asked = {name: form.text(name) for name in _FILTERS if form.text(name)}
+    asked = given(form, _FILTERS)
     return visit.show(
         "requests/list.html",
         status=status,
@@ -71,8 +68,7 @@ async def list_requests(visit: Here) -> Answer:
         page=page,
         away=away,
         is_filtered=bool(asked),
-        first_path=_address(asked) if form.optional("cursor") else None,
-        next_path=_next_path(asked, page),
+        **paging(PATH, form, None if page is None else page["next_cursor"], asked),
         **_choices(visit, form),
         **_words(),
     )
@@ -123,19 +119,9 @@ def _sight(visit: Visit) -> Sight:
 
 def _asked(form: Form) -> dict[str, str]:
     """The filters as the API reads them: an instant without its zone is UTC."""
-    asked = {name: form.text(name) for name in _FILTERS if form.text(name)}
+    asked = given(form, _FILTERS)
     instants = {name: form.instant(name) for name in ("from", "to")}
     return asked | {name: at.isoformat() for name, at in instants.items() if at is not None}
-
-
-def _address(asked: Mapping[str, str]) -> str:
-    return f"{PATH}?{urlencode(asked)}" if asked else PATH
-
-
-def _next_path(asked: Mapping[str, str], page: View | None) -> str | None:
-    if page is None or page["next_cursor"] is None:
-        return None
-    return _address({**asked, "cursor": str(page["next_cursor"])})
 
 
 def _choices(visit: Visit, form: Form) -> dict[str, Any]:

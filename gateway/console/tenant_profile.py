@@ -3,15 +3,14 @@
 from litestar import get, post
 from litestar.params import FromPath
 
-from billing.domain.money import CURRENCY_EXPONENTS
 from gateway.console.access import page
 from gateway.console.forms import REFUSALS, Form
+from gateway.console.money_forms import CURRENCIES
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import BillingProfile, Tenant
 from gateway.http.admin_bodies import body_from
 
-CURRENCIES = [(code, code) for code in CURRENCY_EXPONENTS]
 _PREFIX = "billing_profile"
 _TEXTS = (
     "legal_name",

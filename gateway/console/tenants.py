@@ -14,13 +14,13 @@ from gateway.console.forms import REFUSALS, Form
 from gateway.console.key_pages import key_state
 from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
 from gateway.console.limit_pages import use_of
-from gateway.console.tenant_profile import CURRENCIES
+from gateway.console.lists import ROWS, given, paging
+from gateway.console.money_forms import CURRENCIES
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import Tenant, TenantLimits
 
 _PATH = "/console/tenants"
-TENANTS_PER_PAGE = 50
 KEYS_SHOWN, ENTRIES_SHOWN = 5, 6
 _STATES = (("", "all"), ("active", "active"), ("suspended", "suspended"))
 _USED = ("max_sequences", "tpm", "rpm", "max_queued", "monthly_budget")
@@ -31,23 +31,21 @@ _USED = ("max_sequences", "tpm", "rpm", "max_queued", "monthly_budget")
 async def list_tenants(visit: Here) -> Answer:
     """Tenants by id: all, or those that are looked for."""
     asked = visit.query()
-    state, search = asked.text("state"), asked.optional("search")
+    filters = given(asked, ("search", "state"))
     cursor = asked.optional("cursor")
     found = await visit.parts.administration.list_tenants(
-        TENANTS_PER_PAGE,
+        ROWS,
         cursor,
-        search=search,
-        suspended={"active": False, "suspended": True}.get(state),
+        search=filters.get("search"),
+        suspended={"active": False, "suspended": True}.get(filters.get("state", "")),
     )
-    filters = [(name, value) for name, value in (("search", search), ("state", state)) if value]
     return visit.show(
         "tenants/list.html",
         asked=asked,
         filters=filters,
         rows=[(tenant, tenant_limits(tenant.limits)) for tenant in found.items],
-        next_cursor=found.next_cursor,
-        cursor=cursor,
         states=_STATES,
+        **paging(_PATH, asked, found.next_cursor, filters),
     )
 
 

@@ -1,7 +1,5 @@
 """Users: who they are, their roles, sessions and tokens."""
 
-from urllib.parse import urlencode
-
 from litestar import get, post
 from litestar.params import FromPath
 from msgspec import UNSET
@@ -19,6 +17,7 @@ from gateway.console.account_words import (
     wanted_token,
 )
 from gateway.console.forms import REFUSALS, Form
+from gateway.console.lists import ROWS, given, paging
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.account import TENANT_ROLES, Role, User
 from gateway.domain.permissions import Permission
@@ -26,7 +25,6 @@ from gateway.errors import Unprocessable
 from gateway.http.admin_users import check_not_own, check_not_own_token
 
 PATH = "/console/users"
-USERS = 50
 _FILTERS = ("email", "role", "tenant_id")
 
 
@@ -34,17 +32,14 @@ _FILTERS = ("email", "role", "tenant_id")
 async def list_users(visit: Here) -> Answer:
     """Users by address."""
     form = visit.query()
-    wanted = {name: form.text(name) for name in _FILTERS if form.text(name)}
+    wanted = given(form, _FILTERS)
     users, next_cursor, status = [], None, 200
     try:
-        found = await visit.parts.administration.find_users(
-            USERS, form.optional("cursor"), **wanted
-        )
+        found = await visit.parts.administration.find_users(ROWS, form.optional("cursor"), **wanted)
         users, next_cursor = [_row(visit, user) for user in found.items], found.next_cursor
     except Unprocessable as error:
         form.refused(error)
         status = 422
-    next_query = urlencode({**wanted, "cursor": next_cursor})
     return visit.show(
         "users/list.html",
         status=status,
@@ -52,8 +47,7 @@ async def list_users(visit: Here) -> Answer:
         users=users,
         wanted=wanted,
         roles=[("", "any role"), *((role.value, role_name(role)) for role in Role)],
-        next_path=None if next_cursor is None else f"{PATH}?{next_query}",
-        first_path=f"{PATH}?{urlencode(wanted)}" if form.text("cursor") else None,
+        **paging(PATH, form, next_cursor, wanted),
     )
 
 

@@ -152,7 +152,7 @@ async def test_the_list_goes_on_page_by_page(
     admin: Visitor, books: InvoiceWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the filter kept; each invoice on one page."""
-    monkeypatch.setattr("gateway.console.own_invoices.PER_PAGE", 2)
+    monkeypatch.setattr("gateway.console.own_invoices.ROWS", 2)
     numbers = []
     for month in range(1, 6):
         await books.use(f"2026-0{month}-05T12:00:00Z", **TOKENS)

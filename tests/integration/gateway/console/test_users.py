@@ -50,7 +50,7 @@ async def test_pages_of_users_follow_each_other(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each user is on one of them."""
-    monkeypatch.setattr("gateway.console.users.USERS", 1)
+    monkeypatch.setattr("gateway.console.users.ROWS", 1)
     await visitor.log_in()
     await made(visitor)
     page = (await visitor.get("/console/users?email=weir.local")).text

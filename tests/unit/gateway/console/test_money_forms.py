@@ -1,20 +1,11 @@
-"""Addresses, and words for what pages on money name."""
+"""Words for what pages on money name."""
 
 from billing.domain.invoicing.issuing import Obstacle
 from billing.domain.invoicing.lifecycle import Status
 from billing.domain.reconciliation.findings import Check
 from gateway.console.invoice_words import STATUS_KINDS, advice_on
-from gateway.console.money_forms import address, next_address
 from gateway.console.reconcile_words import explained
 from gateway.console.unit_cost import percent
-
-
-def test_addresses_hold_what_is_given() -> None:
-    """The filters of a list stay on its next page; on the last there is none."""
-    assert address("/p", {"a": None, "b": ""}) == "/p"
-    assert address("/p", {"a": "x&y"}) == "/p?a=x%26y"
-    assert next_address("/p", {"a": "1"}, "c") == "/p?a=1&cursor=c"
-    assert next_address("/p", {"a": "1"}, None) is None
 
 
 def test_everything_that_is_named_has_words() -> None:
