@@ -12,7 +12,6 @@ from gateway.console.forms import Form
 from gateway.console.invoice_words import STATUS_KINDS, advice_on
 from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
-from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
 from gateway.errors import IssueBlocked
 
@@ -31,7 +30,7 @@ async def show_invoice(visit: Here, invoice_id: FromPath[str]) -> Answer:
         notes=document.notes,
         reversed_ids=reversed_ids,
         kinds=STATUS_KINDS,
-        today=today(visit),
+        today=visit.today.isoformat(),
         advice=advice_on,
     )
 
@@ -103,18 +102,6 @@ async def load(visit: Visit, named: str) -> tuple[UUID, View]:
     desk = visit.parts.invoice_desk
     found = await desk.invoice_id(named)
     return found, await desk.show(found)
-
-
-def today(visit: Visit) -> str:
-    """The day in UTC, as `2026-11-30`."""
-    at = instant_of(visit.parts.clock.now_ms())
-    return "" if at is None else f"{at:%Y-%m-%d}"
-
-
-def months_of(now_ms: int) -> int:
-    """The month that it is in UTC, counted from the year 0."""
-    at = instant_of(now_ms)
-    return 0 if at is None else at.year * 12 + at.month - 1
 
 
 def drafted_words(drafted: View) -> str:

@@ -6,7 +6,7 @@ from litestar.params import FromPath
 from gateway.administration.views import View
 from gateway.console.access import page
 from gateway.console.forms import Form
-from gateway.console.invoice import PATH, load, today
+from gateway.console.invoice import PATH, load
 from gateway.console.money_forms import TOLD
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
@@ -20,7 +20,7 @@ async def show_payment(visit: Here, invoice_id: FromPath[str]) -> Answer:
     """The form for a payment, of what is outstanding."""
     _, shown = await load(visit, invoice_id)
     form = Form.filled(
-        {"amount": shown["outstanding"], "received_on": today(visit), "reference": None}
+        {"amount": shown["outstanding"], "received_on": visit.today, "reference": None}
     )
     return _payment_page(visit, shown, form)
 

@@ -1,5 +1,6 @@
 """Invoices: the list with what they come to, and a new draft."""
 
+from datetime import timedelta
 from typing import Any
 
 from litestar import get, post
@@ -53,7 +54,7 @@ async def list_invoices(visit: Here) -> Answer:
         rows=rows,
         sums=sums,
         kinds=STATUS_KINDS,
-        today=invoice.today(visit),
+        today=visit.today.isoformat(),
         statuses=_STATUSES,
         currencies=[("", "any"), *CURRENCIES],
         **paging(_PATH, query, cursor, filters),
@@ -65,10 +66,8 @@ async def show_new_draft(visit: Here) -> Answer:
     """Whose invoice of which month."""
     query = visit.query()
     filled = {name: query.text(name) for name in ("tenant_id", "period", "currency")}
-    last = visit.parts.clock.now_ms()
-    return _form_page(
-        visit, Form.filled({**filled, "period": filled["period"] or _month_before(last)})
-    )
+    last = visit.today.replace(day=1) - timedelta(days=1)
+    return _form_page(visit, Form.filled({**filled, "period": filled["period"] or f"{last:%Y-%m}"}))
 
 
 @post("/money/invoices", opt=page(Permission.INVOICES_WRITE))
@@ -97,12 +96,6 @@ def _form_page(visit: Visit, form: Form, *, status: int = 200) -> Answer:
         form=form,
         currencies=[("", "the tenant's own"), *CURRENCIES],
     )
-
-
-def _month_before(now_ms: int) -> str:
-    """The month before the one that it is now in UTC, as `2026-11`."""
-    year, month = divmod(invoice.months_of(now_ms) - 1, 12)
-    return f"{year:04}-{month + 1:02}"
 
 
 PAGES = (

@@ -90,7 +90,7 @@ async def show_keys(visit: Visit, keys: KeysOf) -> Answer:
     return visit.show(
         "keys/list.html",
         keys=keys,
-        rows=[(key, key_state(key, visit.parts.clock.now_ms())) for key in found.items],
+        rows=[(key, key_state(key, visit.now_ms)) for key in found.items],
         **paging(keys.path, query, found.next_cursor),
     )
 
@@ -184,7 +184,7 @@ async def _key_page(
         status=status,
         keys=keys,
         key=key,
-        state=key_state(key, visit.parts.clock.now_ms()),
+        state=key_state(key, visit.now_ms),
         use=await use_of(visit, keys.tenant, key),
         field_of=FIELD,
         form=form,

@@ -1,6 +1,5 @@
 """What runs now: tenants, queues and workers, as they change."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from litestar import get
@@ -44,9 +43,8 @@ async def _now(visit: Visit) -> dict[str, Any]:
     search = visit.query().text("search")
     workers = worker_rows(live["workers"])
     models = [model.id for model in visit.parts.directory.models()]
-    now = datetime.fromtimestamp(visit.parts.clock.now_ms() // 1000, tz=UTC)
     return {
-        "as_of": f"{now:%H:%M:%S}",
+        "as_of": f"{visit.now:%H:%M:%S}",
         "search": search,
         "now_path": address(f"{_PATH}/now", {"search": search}),
         "troubles": troubles_of(

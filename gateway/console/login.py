@@ -52,7 +52,7 @@ async def log_in(visit: Here) -> Answer:
     except Overloaded:
         form.errors[""] = "Too many people are logging in right now. Try again in a moment."
         return _login_page(visit, form, status=503)
-    cookie = session_cookie(session, now_ms=visit.parts.clock.now_ms(), secure=visit.secure)
+    cookie = session_cookie(session, now_ms=visit.now_ms, secure=visit.secure)
     return visit.go(own_path(form.text("next")) or "/console", also=cookie)
 
 

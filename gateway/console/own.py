@@ -92,7 +92,7 @@ def _models(visit: Visit) -> list[Any]:
 
 
 async def _now(visit: Visit, tenant: Tenant, keys: list[ApiKey] | None) -> dict[str, Any]:
-    now_ms = visit.parts.clock.now_ms()
+    now_ms = visit.now_ms
     working = [key for key in keys or () if key_state(key, now_ms).works]
     now = await own_now(tenant, working, visit.parts.live, visit.parts.months)
     return {

@@ -14,7 +14,6 @@ from gateway.console.forms import Form
 from gateway.console.lists import ROWS, given, paging
 from gateway.console.rendering import PAGE_HEADERS
 from gateway.console.visit import Answer, Here, Visit
-from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
 from gateway.http.documents import file_response, split_format
@@ -56,7 +55,7 @@ async def list_own_invoices(visit: Here) -> Answer:
         invoices=found,
         form=form,
         statuses=_STATUSES,
-        today=_today(visit),
+        today=visit.today.isoformat(),
         **paging(_CONSOLE + _INVOICES, form, next_cursor, given(form, ("status",))),
     )
 
@@ -74,7 +73,7 @@ async def show_own_invoice(visit: Here, invoice_id: FromPath[str]) -> Response[A
         void = stored.status is Status.VOID
         return _kept_from_caches(await file_response(document, wanted, void=void))
     invoice = own_invoice(await desk.show(found, with_unbilled=False))
-    return visit.show("own/invoice.html", invoice=invoice, today=_today(visit))
+    return visit.show("own/invoice.html", invoice=invoice, today=visit.today.isoformat())
 
 
 @get(_NOTES, opt=_READ)
@@ -117,11 +116,6 @@ async def _notes(
         form.refused(error)
         return [], None
     return [own_credit_note(each) for each in page.items], page.next_cursor
-
-
-def _today(visit: Visit) -> str:
-    moment = instant_of(visit.parts.clock.now_ms())
-    return "" if moment is None else moment.date().isoformat()
 
 
 def _kept_from_caches(file: Response[bytes]) -> Response[bytes]:

@@ -13,7 +13,6 @@ from gateway.console.lists import paging
 from gateway.console.money_forms import TOLD
 from gateway.console.reconcile_words import EXPLAINED, explained
 from gateway.console.visit import Answer, Here, Visit, known
-from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
 from gateway.http.reconciliation import read_runs
 
@@ -39,10 +38,8 @@ async def reconcile(visit: Here) -> Answer:
     since, until = form.instant("since"), form.instant("until")
     if not form.ok or since is None or until is None:
         return await _page(visit, form, status=422)
-    now = instant_of(visit.parts.clock.now_ms())
-    assert now is not None  # noqa: S101 - the clock tells a number
     try:
-        period, verdicts = await visit.parts.reconciliations.run(since, until, now=now)
+        period, verdicts = await visit.parts.reconciliations.run(since, until, now=visit.now)
     except TOLD as error:
         return await _page(visit, form.refused(error), status=error.status)
     result = {
@@ -84,9 +81,7 @@ async def _page(
 
 def _filled(visit: Visit) -> Form:
     """The last hour that is over."""
-    now = instant_of(visit.parts.clock.now_ms())
-    assert now is not None  # noqa: S101 - the clock tells a number
-    until = now.replace(minute=0, second=0, microsecond=0)
+    until = visit.now.replace(minute=0, second=0, microsecond=0)
     return Form.filled(
         {"since": f"{until - _ASKED:%Y-%m-%dT%H:%M}", "until": f"{until:%Y-%m-%dT%H:%M}"}
     )

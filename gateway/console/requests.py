@@ -99,7 +99,7 @@ async def show_request(visit: Here, request_id: FromPath[str]) -> Answer:
     return visit.show(
         "requests/life.html",
         life=life,
-        steps=timeline_of(life, visit.parts.clock.now_ms()),
+        steps=timeline_of(life, visit.now_ms),
         cost_parts=_cost_parts(found, life["money"]),
         form=Form.filled({"id": None}),
         key_name=await _key_name(visit, life["api_key_id"]),

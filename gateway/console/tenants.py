@@ -94,7 +94,7 @@ async def show_tenant(visit: Here, tenant_id: FromPath[str]) -> Answer:
         found = await known(verbs.list_audit(ENTRIES_SHOWN, filters=filters))
         money = visit.may(Permission.MONEY_READ)
         entries = None if found is None else [audit_view(each, money=money) for each in found.items]
-    now_ms = visit.parts.clock.now_ms()
+    now_ms = visit.now_ms
     return visit.show(
         "tenants/page.html",
         keys=None if keys is None else [(key, key_state(key, now_ms)) for key in keys.items],

@@ -12,7 +12,6 @@ from gateway.console.access import page
 from gateway.console.forms import Form
 from gateway.console.money_forms import CURRENCIES, TOLD
 from gateway.console.visit import Answer, Here, Visit
-from gateway.domain.instants import instant_of
 from gateway.domain.permissions import Permission
 from gateway.http.unit_cost import answer_asked
 
@@ -68,9 +67,7 @@ def _asked(query: Form, since_ms: int, until_ms: int) -> Asked:
 
 def _empty(visit: Visit) -> Form:
     """The last seven days that are over."""
-    now = instant_of(visit.parts.clock.now_ms())
-    assert now is not None  # noqa: S101 - the clock tells a number
-    until = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    until = visit.now.replace(hour=0, minute=0, second=0, microsecond=0)
     return Form.filled(
         {
             "since": f"{until - _WEEK:%Y-%m-%dT%H:%M}",

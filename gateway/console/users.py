@@ -171,7 +171,7 @@ async def issue_token(visit: Here, user_id: FromPath[str]) -> Answer:
     check_not_own_token(visit.user, user_id)
     user = await visit.parts.administration.get_user(user_id)
     try:
-        wanted = wanted_token(form, now_ms=visit.parts.clock.now_ms())
+        wanted = wanted_token(form, now_ms=visit.now_ms)
         secret = await visit.parts.administration.issue_token(
             visit.actor,
             user.email,
@@ -235,7 +235,7 @@ async def _user_page(
 
 def _row(visit: Visit, user: User) -> View:
     until_ms = user.locked_until_ms
-    is_locked = until_ms is not None and until_ms > visit.parts.clock.now_ms()
+    is_locked = until_ms is not None and until_ms > visit.now_ms
     return {**user_view(user), "is_locked": is_locked}
 
 

@@ -1,6 +1,7 @@
 """One request to the console: who asks, what they may, and every way to answer them."""
 
 from collections.abc import Awaitable
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 from litestar import Request, Response
@@ -148,9 +149,23 @@ class Visit:
         """Whether simulated workers serve here, so that figures may come of them."""
         return any(view.simulated for view in self.parts.fleet.views())
 
+    @property
+    def now_ms(self) -> int:
+        """The time in Unix milliseconds, by the clock of this gateway."""
+        return self.parts.clock.now_ms()
+
+    @property
+    def now(self) -> datetime:
+        """The same in UTC."""
+        return datetime.fromtimestamp(self.now_ms / 1000, tz=UTC)
+
+    @property
+    def today(self) -> date:
+        """The day in UTC."""
+        return self.now.date()
+
     def _draw(self, template: str, context: dict[str, Any]) -> str:
-        now_ms = self.parts.clock.now_ms()
-        return self._renderer.draw(template, {"visit": self, "now_ms": now_ms, **context})
+        return self._renderer.draw(template, {"visit": self, "now_ms": self.now_ms, **context})
 
 
 Here = NamedDependency[Visit]

@@ -152,7 +152,7 @@ async def _now(visit: Visit) -> dict[str, Any]:
     parts = visit.parts
     seen = await known(parts.live.look())
     live = parts.live.alone() if seen is None else seen
-    now_ms, book = parts.clock.now_ms(), parts.directory.price_book()
+    now_ms, book = visit.now_ms, parts.directory.price_book()
     rows = worker_rows(live["workers"])
     return {
         "rows": [{**row, "is_last": is_last(row, rows)} for row in rows],
