@@ -1,17 +1,48 @@
 """The console of a real gateway in this process, visited as a browser visits it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from admin_api import client_of
 from console_visitor import ME, Visitor
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 from litestar import Litestar
 
 from gateway.administration import Administration
 from gateway.app import Gateway, create_app
+from gateway.console import rendering
 from gateway.domain.tenant import Model, Worker
 from gateway.settings import Settings
+
+
+class Compiled(BytecodeCache):
+    """Templates as they were compiled, by name; of another source they are compiled again."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill in what is known."""
+        if bucket.key in self._codes:
+            bucket.bytecode_from_string(self._codes[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it."""
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    # Each test has an application of its own, whose first page takes half a second to compile.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "Environment", partial(Environment, bytecode_cache=COMPILED))
+        yield
 
 
 @pytest.fixture
