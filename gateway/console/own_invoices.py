@@ -16,7 +16,7 @@ from gateway.console.rendering import PAGE_HEADERS
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
-from gateway.http.documents import file_response, split_format
+from gateway.http.documents import file_response, invoice_file, split_format
 from gateway.http.guards import nothing_there
 
 _INVOICES, _NOTES = "/own/invoices", "/own/credit-notes"
@@ -69,9 +69,7 @@ async def show_own_invoice(visit: Here, invoice_id: FromPath[str]) -> Response[A
         raise nothing_there()
     found = await desk.invoice_id(named)
     if wanted is not None:
-        stored, document = await desk.document(found)
-        void = stored.status is Status.VOID
-        return _kept_from_caches(await file_response(document, wanted, void=void))
+        return _kept_from_caches(await invoice_file(desk, found, wanted))
     invoice = own_invoice(await desk.show(found, with_unbilled=False))
     return visit.show("own/invoice.html", invoice=invoice, today=visit.today.isoformat())
 

@@ -2,12 +2,15 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from litestar import Response
 
 from billing.documents.formats import MEDIA_TYPES, Format, file_name, written
 from billing.domain.invoicing.document import CreditDocument, Document
+from billing.domain.invoicing.lifecycle import Status
+from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.administration.views import View
 
 
@@ -30,6 +33,12 @@ async def file_response(
         media_type=MEDIA_TYPES[wanted],
         headers={"content-disposition": f'attachment; filename="{name}"'},
     )
+
+
+async def invoice_file(desk: InvoiceDesk, invoice_id: UUID, wanted: Format) -> Response[bytes]:
+    """The file of an invoice, which says of a void one that it is void."""
+    stored, document = await desk.document(invoice_id)
+    return await file_response(document, wanted, void=stored.status is Status.VOID)
 
 
 def json_response(view: View) -> Response[Any]:

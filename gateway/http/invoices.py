@@ -6,7 +6,6 @@ from litestar import Controller, Response, Router, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery
 
-from billing.domain.invoicing.lifecycle import Status
 from billing.postgres.invoices import InvoiceFilter
 from gateway.administration.invoice_checks import check_status
 from gateway.administration.invoice_desk import InvoiceDesk
@@ -17,7 +16,7 @@ from gateway.http.access import Own, needs, owned_by
 from gateway.http.admin_bodies import read_body
 from gateway.http.admin_requests import AdminRequest, actor_of
 from gateway.http.credit_notes import CreditNoteController, SellerController
-from gateway.http.documents import file_response, json_response, split_format
+from gateway.http.documents import invoice_file, json_response, split_format
 from gateway.http.guards import tenant_of
 from gateway.http.invoice_bodies import (
     DraftBody,
@@ -98,8 +97,7 @@ class InvoiceController(Controller):
             is_own = tenant_of(request) is not None
             view = await desk.show(found, with_unbilled=not is_own)
             return json_response(own_invoice(view) if is_own else view)
-        stored, document = await desk.document(found)
-        return await file_response(document, wanted, void=stored.status is Status.VOID)
+        return await invoice_file(desk, found, wanted)
 
     @post(
         "/{invoice_id:str}/issue",
