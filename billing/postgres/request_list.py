@@ -12,11 +12,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, func, select, true
+from sqlalchemy import Select, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.postgres.tables import usage_record
-from billing.postgres.usage_records import InvalidCursor, UsageRow
+from billing.postgres.usage_records import UsageFilter, UsageRow, conditions_of
 
 LOOKED_AT_MAX = 10_000
 """Records that one page looks at."""
@@ -24,16 +24,13 @@ _COLUMNS = usage_record.c
 _NAMES = [field.encode_name for field in msgspec.structs.fields(UsageRow)]
 
 
-class RequestFilter(msgspec.Struct, frozen=True, kw_only=True):
+class RequestFilter(UsageFilter, frozen=True, kw_only=True):
     """Which requests; None is any. Those that arrived at or after `since` and before `until`."""
 
-    tenant_id: str | None = None
     api_key_id: str | None = None
     model: str | None = None
     request_class: str | None = None
     outcome: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 class RequestPage(msgspec.Struct, frozen=True):
@@ -49,15 +46,10 @@ async def list_requests(
     db: AsyncConnection, chosen: RequestFilter, *, limit: int, cursor: str | None = None
 ) -> RequestPage:
     """One page; requests that are recorded later never shift it. Raises InvalidCursor."""
-    along, rest = _conditions(chosen)
-    if cursor is not None:
-        after = _read_cursor(cursor)
-        # Ids grow with time, so that the id alone is the place of a record in this order.
-        along.append(_COLUMNS.request_id < after)
-        along.append(_COLUMNS.admitted_at <= func.uuid_v7_time(after))
+    rest = _rest(chosen)
     query = (
         select(*(_COLUMNS[name] for name in _NAMES))
-        .where(*along)
+        .where(*conditions_of(chosen, cursor))
         .order_by(_COLUMNS.admitted_at.desc(), _COLUMNS.request_id.desc())
     )
     if rest:
@@ -107,29 +99,12 @@ def _page(
     return RequestPage(records, str(rest[0]), rest[1])
 
 
-def _conditions(chosen: RequestFilter) -> tuple[list[ColumnElement[bool]], dict[str, str]]:
-    """What an index knows, and what only the records do."""
-    along: list[ColumnElement[bool]] = []
-    if chosen.tenant_id is not None:
-        along.append(_COLUMNS.tenant_id == chosen.tenant_id)
-    if chosen.since is not None:
-        along.append(_COLUMNS.admitted_at >= chosen.since)
-    if chosen.until is not None:
-        along.append(_COLUMNS.admitted_at < chosen.until)
+def _rest(chosen: RequestFilter) -> dict[str, str]:
+    """What no index knows, only the records do."""
     rest = {
         "api_key_id": chosen.api_key_id,
         "model": chosen.model,
         "class": chosen.request_class,
         "outcome": chosen.outcome,
     }
-    return along, {name: value for name, value in rest.items() if value is not None}
-
-
-def _read_cursor(cursor: str) -> UUID:
-    try:
-        found = UUID(cursor)
-    except ValueError as error:
-        raise InvalidCursor("not a cursor of this list") from error
-    if found.version != 7:
-        raise InvalidCursor("not a cursor of this list")
-    return found
+    return {name: value for name, value in rest.items() if value is not None}

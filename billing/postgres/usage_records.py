@@ -19,6 +19,7 @@ __all__ = [
     "UsagePage",
     "UsageRow",
     "UsageSum",
+    "conditions_of",
     "insert_batch",
     "list_records",
     "sum_usage",
@@ -26,7 +27,7 @@ __all__ = [
 
 
 class InvalidCursor(ValueError):
-    """The cursor is not one that list_records gave."""
+    """The cursor is not one that a list of records gave."""
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True, rename={"request_class": "class"}):
@@ -122,16 +123,10 @@ async def list_records(
 
     Raises InvalidCursor.
     """
-    conditions = _conditions(chosen)
-    if cursor is not None:
-        after = _read_cursor(cursor)
-        # Ids grow with time, so that the id alone is the place of a record in this order.
-        conditions.append(_COLUMNS.request_id < after)
-        conditions.append(_COLUMNS.admitted_at <= func.uuid_v7_time(after))
     names = [field.encode_name for field in msgspec.structs.fields(UsageRow)]
     query = (
         select(*(_COLUMNS[name] for name in names))
-        .where(*conditions)
+        .where(*conditions_of(chosen, cursor))
         .order_by(_COLUMNS.admitted_at.desc(), _COLUMNS.request_id.desc())
         .limit(limit + 1)
     )
@@ -160,7 +155,7 @@ async def sum_usage(
             _total("output_tokens", only_billable=True),
             func.count().filter(~_COLUMNS.final).label("provisional_requests"),
         )
-        .where(*_conditions(chosen))
+        .where(*conditions_of(chosen))
         .group_by(group)
         .order_by(group)
     )
@@ -194,7 +189,9 @@ def _group(group_by: GroupBy, time_zone: str) -> ColumnElement[str]:
             return cast(cast(local, Date), String)
 
 
-def _conditions(chosen: UsageFilter) -> list[ColumnElement[bool]]:
+def conditions_of(chosen: UsageFilter, cursor: str | None = None) -> list[ColumnElement[bool]]:
+    """What holds of the chosen records, and with a cursor of those after it, newest first. Raises
+    InvalidCursor."""
     conditions: list[ColumnElement[bool]] = []
     if chosen.tenant_id is not None:
         conditions.append(_COLUMNS.tenant_id == chosen.tenant_id)
@@ -202,6 +199,11 @@ def _conditions(chosen: UsageFilter) -> list[ColumnElement[bool]]:
         conditions.append(_COLUMNS.admitted_at >= chosen.since)
     if chosen.until is not None:
         conditions.append(_COLUMNS.admitted_at < chosen.until)
+    if cursor is not None:
+        after = _read_cursor(cursor)
+        # Ids grow with time, so that the id alone is the place of a record in this order.
+        conditions.append(_COLUMNS.request_id < after)
+        conditions.append(_COLUMNS.admitted_at <= func.uuid_v7_time(after))
     return conditions
 
 
