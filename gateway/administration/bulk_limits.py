@@ -10,11 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.adapters.directory_rows import TENANT_COLUMNS, tenant_from
 from gateway.adapters.tables import tenant as tenant_table
 from gateway.administration.images import limits_image
-from gateway.administration.limits import Revision
+from gateway.administration.limits import Revision, amendment, replacement
 from gateway.administration.reach import reaches_of
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.views import View, tenant_limits
-from gateway.domain.limits_check import Reach, changed_limits, given_fields, limits_from
+from gateway.domain.limits_check import given_fields
 from gateway.domain.tenant import Limits, Tenant, TenantLimits
 from gateway.errors import NotFound, Unprocessable
 
@@ -71,7 +71,7 @@ class BulkLimitVerbs(Store):
                 raise Unprocessable(f"{field}: it is named before", param=field)
             seen.add(tenant_id)
         wishes = [
-            _Wish(tenant_id, _replacement(limits), f"changes[{index}]")
+            _Wish(tenant_id, replacement(limits), f"changes[{index}]")
             for index, (tenant_id, limits) in enumerate(wanted)
         ]
         return await self._revise_many(actor, wishes)
@@ -87,10 +87,7 @@ class BulkLimitVerbs(Store):
         """Change the named fields only (of one model where `model_id` is given) of these tenants,
         None is all. Raises NotFound for the first that does not exist, Unprocessable naming the
         tenant; then nothing is changed."""
-
-        def revise(limits: Limits, reach: Reach) -> Limits:
-            return changed_limits(limits, changes, reach, model_id=model_id)
-
+        revise = amendment(changes, model_id)
         if tenant_ids is None:
             return await self._revise_all(actor, revise)
         distinct = list(dict.fromkeys(tenant_ids))
@@ -119,10 +116,6 @@ def bulk_view(done: BulkChange) -> View:
         for tenant_id, limits in done.limits.items()
     ]
     return {"change_id": done.id if done.changed else None, "items": items}
-
-
-def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
-    return lambda _, reach: limits_from(limits, reach)
 
 
 def _check_count(count: int) -> None:

@@ -39,7 +39,7 @@ class LimitVerbs(Store):
         `if_version` only those of that version: Conflict(limits_changed) where others were saved
         since."""
         return await self._revise_tenant(
-            actor, tenant_id, _replacement(limits), if_version=if_version
+            actor, tenant_id, replacement(limits), if_version=if_version
         )
 
     async def change_tenant_limits(
@@ -52,7 +52,7 @@ class LimitVerbs(Store):
     ) -> Tenant:
         """Change the named fields only (of one model where `model_id` is given), whatever the
         others are by then."""
-        return await self._revise_tenant(actor, tenant_id, _amendment(changes, model_id))
+        return await self._revise_tenant(actor, tenant_id, amendment(changes, model_id))
 
     @verb
     async def get_tenant_limits(self, tenant_id: str) -> TenantLimits:
@@ -72,7 +72,7 @@ class LimitVerbs(Store):
         """Replace a key's limits; its tenant's hold beside them. `within_tenant` refuses what goes
         beyond those, which whoever runs the gateway may write, and the tenant's own people not.
         `if_version` is as for a tenant's."""
-        revise = _replacement(limits)
+        revise = replacement(limits)
         return await self._revise_key(
             actor, key_id, revise, within_tenant=within_tenant, if_version=if_version
         )
@@ -87,7 +87,7 @@ class LimitVerbs(Store):
     ) -> ApiKey:
         """Change the named fields only (of one model where `model_id` is given), whatever the
         others are by then."""
-        return await self._revise_key(actor, key_id, _amendment(changes, model_id))
+        return await self._revise_key(actor, key_id, amendment(changes, model_id))
 
     @verb
     async def get_key_limits(self, key_id: str) -> Limits:
@@ -176,9 +176,11 @@ def _check_version(stored: int, wanted: int | None) -> None:
         raise Conflict("the limits were changed meanwhile", code=LIMITS_CHANGED)
 
 
-def _replacement(limits: Limits | Mapping[str, object]) -> Revision:
+def replacement(limits: Limits | Mapping[str, object]) -> Revision:
+    """All of the limits, whatever they are."""
     return lambda _, reach: limits_from(limits, reach)
 
 
-def _amendment(changes: Mapping[str, object], model_id: str | None) -> Revision:
+def amendment(changes: Mapping[str, object], model_id: str | None) -> Revision:
+    """The named fields, of one model where that is given."""
     return lambda limits, reach: changed_limits(limits, changes, reach, model_id=model_id)

@@ -14,6 +14,7 @@ from gateway.adapters.directory_rows import USER_COLUMNS, user_from
 from gateway.adapters.tables import app_user
 from gateway.administration.accounts import has_email, not_locked
 from gateway.administration.checks import check_email
+from gateway.administration.passwords import check_against
 from gateway.administration.store import Store, verb
 from gateway.domain.account import User
 from gateway.domain.instants import instant_of
@@ -70,6 +71,17 @@ class LoginVerbs(Store):
         if row is None:
             return None
         return Account(user_from(row), row.password_hash, row.password_changed_at)
+
+    async def _checked(self, email: str, password: str) -> tuple[Account, str | None] | None:
+        """The account whose password this is, and a new hash of it where the stored one is out of
+        date. None, after the same time, where the address is unknown, the password wrong, or the
+        account locked or disabled; a wrong password is counted. Raises Overloaded."""
+        account = await self._account(email)
+        verdict = await check_against(None if account is None else account.password_hash, password)
+        if account is None or not verdict.right or not account.takes_passwords(self._now_ms()):
+            await self._count_failure(account)
+            return None
+        return account, verdict.new_hash
 
     async def _count_failure(self, account: Account | None) -> None:
         """Count a wrong password; the tenth in a row locks, and says so in the audit log. While

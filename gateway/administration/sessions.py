@@ -21,7 +21,6 @@ from gateway.administration.accounts import (
 )
 from gateway.administration.credentials import digest_of, new_id, new_session_secret
 from gateway.administration.logins import Account, LoginVerbs
-from gateway.administration.passwords import check_against
 from gateway.administration.store import verb
 from gateway.domain.account import OpenSession, Session, User
 from gateway.domain.instants import instant_of, ms_of
@@ -45,12 +44,8 @@ class SessionVerbs(LoginVerbs):
         """Begin a session. Unauthorized, in the same words and after the same time, where the
         address is unknown, the password wrong, or the account locked or disabled; Overloaded where
         too many log in at once."""
-        account = await self._account(email)
-        verdict = await check_against(None if account is None else account.password_hash, password)
-        if account is None or not verdict.right or not account.takes_passwords(self._now_ms()):
-            await self._count_failure(account)
-            raise Unauthorized(REFUSED)
-        session = await self._begin(account, verdict.new_hash, address)
+        checked = await self._checked(email, password)
+        session = None if checked is None else await self._begin(*checked, address)
         if session is None:
             raise Unauthorized(REFUSED)
         return session

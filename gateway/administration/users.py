@@ -25,7 +25,7 @@ from gateway.administration.pages import (
     page_of,
     position_of,
 )
-from gateway.administration.passwords import check_against, hash_password
+from gateway.administration.passwords import hash_password
 from gateway.administration.store import verb
 from gateway.administration.tenants import named_tenant
 from gateway.domain.account import TENANT_ROLES, Role, User
@@ -159,12 +159,10 @@ class UserVerbs(LoginVerbs):
             return rows.first() is not None
 
     async def _checked_account(self, email: str, current: str) -> Account:
-        account = await self._account(email)
-        verdict = await check_against(None if account is None else account.password_hash, current)
-        if account is None or not verdict.right or not account.takes_passwords(self._now_ms()):
-            await self._count_failure(account)
+        checked = await self._checked(email, current)
+        if checked is None:
             raise _wrong_current()
-        return account
+        return checked[0]
 
     @verb
     async def _store_password(

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.postgres import async_engine
-from gateway.administration import Administration, passwords, users
+from gateway.administration import Administration, logins, passwords
 from gateway.domain.account import Session
 from gateway.errors import Unauthorized, Unprocessable
 
@@ -146,7 +146,7 @@ async def test_a_lock_that_comes_while_a_password_is_hashed_holds(
 
     async def late(stored: str | None, given: str) -> passwords.Verdict:
         verdict = await real(stored, given)
-        monkeypatch.setattr(users, "check_against", real)
+        monkeypatch.setattr(logins, "check_against", real)
         if meanwhile == "locked":
             await tries(administration, [WRONG] * 10)
         elif meanwhile == "disabled":
@@ -155,7 +155,7 @@ async def test_a_lock_that_comes_while_a_password_is_hashed_holds(
             await administration.set_password(ME, EMAIL, "another long password")
         return verdict
 
-    monkeypatch.setattr(users, "check_against", late)
+    monkeypatch.setattr(logins, "check_against", late)
     with pytest.raises(Unprocessable) as refused:
         await administration.confirm_password(EMAIL, PASSWORD)
     assert refused.value.param == "current_password"
