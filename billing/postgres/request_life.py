@@ -176,7 +176,7 @@ async def _invoice(db: AsyncConnection, record: UsageRow) -> InvoiceOf | None:
                 line.provider == record.provider,
                 line["class"] == record.request_class,
                 line.price_id == record.price_id,
-                line.unit.in_(_units_of(record)),
+                line.unit.in_(units_of(record)),
             )
         )
         .order_by(line.position)
@@ -191,8 +191,8 @@ async def _invoice(db: AsyncConnection, record: UsageRow) -> InvoiceOf | None:
     )
 
 
-def _units_of(record: UsageRow) -> list[str]:
-    """What of the request has a line: a count of nothing has none."""
+def units_of(record: UsageRow) -> dict[str, int]:
+    """What of the request has a line on an invoice, and how much: a count of nothing has none."""
     counts = {
         "input_tokens": record.prompt_tokens - record.cached_prompt_tokens,
         "cached_input_tokens": record.cached_prompt_tokens,
@@ -200,4 +200,4 @@ def _units_of(record: UsageRow) -> list[str]:
         "reasoning_tokens": record.reasoning_tokens,
         "requests": 1,
     }
-    return [unit for unit, count in counts.items() if count > 0]
+    return {unit: count for unit, count in counts.items() if count > 0}

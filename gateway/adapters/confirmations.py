@@ -12,7 +12,8 @@ from typing import cast
 
 from redis.exceptions import RedisError
 
-from gateway.adapters.presence import APPLIED_KEY, CALL_TIMEOUT_S, Gateways, Store
+from gateway.adapters.presence import APPLIED_KEY, Gateways
+from gateway.adapters.scripts import CALL_TIMEOUT_S, Store
 from gateway.domain.confirmation import (
     NOTHING_SAID,
     Applied,

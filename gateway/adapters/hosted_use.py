@@ -1,21 +1,17 @@
 """What all gateways use of hosted providers, in Redis: one hash, `weir:{hosted}:use`, with a field
 for each gateway that uses any, which says when it was told."""
 
-import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import msgspec
-from redis.exceptions import RedisError
 
-from gateway.adapters.presence import Script, Store
+from gateway.adapters.scripts import Store, called
 from gateway.serving.hosted_use import Use
-from gateway.serving.ports import LedgerUnavailable
 
 KEY = "weir:{hosted}:use"
 KEPT_MS = 60_000
-CALL_TIMEOUT_S = 0.25
 _TELL = """
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -45,28 +41,21 @@ class RedisHostedUses:
     async def tell(self, uses: Mapping[str, Use], at_ms: int) -> None:
         """See `Uses`."""
         if not uses:
-            await _called(self._forget, self._own)
+            await called(self._forget, [KEY], [self._own])
             return
         told = _Told(at_ms, {provider: (*use,) for provider, use in uses.items()})
-        await _called(self._tell, self._own, msgspec.msgpack.encode(told), KEPT_MS)
+        arguments = (self._own, msgspec.msgpack.encode(told), KEPT_MS)
+        await called(self._tell, [KEY], arguments)
 
     async def told(self, since_ms: int) -> Sequence[Mapping[str, Use]]:
         """See `Uses`. Forgets those who told nothing since then."""
-        reply = cast("list[bytes]", await _called(self._read))
+        reply = cast("list[bytes]", await called(self._read, [KEY]))
         told = {name: _decode(value) for name, value in zip(reply[::2], reply[1::2], strict=True)}
         gone = [name for name, each in told.items() if each.at_ms <= since_ms - KEPT_MS]
         if gone:
-            await _called(self._forget, *gone)
+            await called(self._forget, [KEY], gone)
         return [
             {provider: Use(*use) for provider, use in each.uses.items()}
             for each in told.values()
             if each.at_ms > since_ms
         ]
-
-
-async def _called(script: Script, *arguments: str | int | bytes) -> Any:
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await script([KEY], arguments)
-    except (RedisError, OSError, TimeoutError) as error:
-        raise LedgerUnavailable(type(error)) from error

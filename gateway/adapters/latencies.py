@@ -6,23 +6,19 @@ no more than 2 kB; a slice is kept for six minutes. Who reads knows the version 
 is sent only those that are not as it knows them.
 """
 
-import asyncio
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, cast
+from typing import cast
 
 import msgspec
-from redis.exceptions import RedisError
 
-from gateway.adapters.presence import Script, Store
+from gateway.adapters.scripts import Store, called
 from gateway.domain.latency import SLICE_MS, SLICES_KEPT, OfModel, OfWorker, Series, Slice, added
-from gateway.serving.ports import LedgerUnavailable
 
 KEPT_MS = (SLICES_KEPT + 5) * SLICE_MS
-CALL_TIMEOUT_S = 0.25
 _VERSION = b"version"
 _TELL, _TOLD = (
     (files("gateway.adapters") / "lua" / f"latencies_{name}.lua").read_text()
@@ -53,13 +49,13 @@ class RedisSlices:
 
     async def tell(self, number: int, measured: Slice) -> None:
         """See `Slices`."""
-        await _called(self._tell, [slice_key(number)], [self._own, packed(measured), KEPT_MS])
+        await called(self._tell, [slice_key(number)], [self._own, packed(measured), KEPT_MS])
 
     async def told(self, numbers: Sequence[int]) -> Mapping[int, Slice]:
         """See `Slices`."""
         known = {each: found for each, found in self._known.items() if each in numbers}
         versions = [known[each].version if each in known else b"" for each in numbers]
-        reply = await _called(self._told, [slice_key(each) for each in numbers], versions)
+        reply = await called(self._told, [slice_key(each) for each in numbers], versions)
         for place, fields in cast("list[tuple[int, list[bytes]]]", reply):
             known[numbers[place - 1]] = _slice_of(fields)
         self._known = known
@@ -101,13 +97,3 @@ def _readable(value: bytes) -> Iterator[tuple[Series, dict[int, int]]]:
                 of, numbers = _decode(each)
                 series: Series = OfModel(*of) if len(of) == len(OfModel._fields) else OfWorker(*of)
                 yield series, dict(zip(numbers[::2], numbers[1::2], strict=True))
-
-
-async def _called(
-    script: Script, keys: Sequence[str], arguments: Sequence[str | int | bytes]
-) -> Any:
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await script(keys, arguments)
-    except (RedisError, OSError, TimeoutError) as error:
-        raise LedgerUnavailable(type(error)) from error

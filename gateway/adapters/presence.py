@@ -17,17 +17,17 @@ sum, and is added when it comes back and ships. One that lives and cannot ship i
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import asyncpg
-from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.postgres.journals_behind import close_if_shipped
+from gateway.adapters.scripts import Store, called
 from gateway.adapters.second_copy_records import Copies
 from gateway.adapters.shipper import Mark
 from gateway.domain.presence import (
@@ -48,7 +48,6 @@ _SLOT = "gateways"
 """Whose birth is that of the list: what shares its tag shares its hash slot."""
 PERIOD_S = 0.25
 REACH_MS = 200
-CALL_TIMEOUT_S = 0.25
 CLOSE_TIMEOUT_S = 2.0
 _AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 _TELL = (files("gateway.adapters") / "lua" / "presence.lua").read_text()
@@ -56,20 +55,6 @@ _READ = (files("gateway.adapters") / "lua" / "presence_read.lua").read_text()
 _READ_JOURNALS = "return redis.call('HGETALL', KEYS[1])"
 _FORGET = "return redis.call('HDEL', KEYS[1], unpack(ARGV))"
 logger = logging.getLogger(__name__)
-
-
-class Script(Protocol):
-    """A script of the store, called with its keys and arguments."""
-
-    def __call__(
-        self, keys: Sequence[str], args: Sequence[str | int | bytes]
-    ) -> Awaitable[Any]: ...
-
-
-class Store(Protocol):
-    """What is asked of a Redis client, of one server or of a cluster: scripts on one key."""
-
-    def register_script(self, source: str) -> Script: ...
 
 
 class Shipping(Protocol):
@@ -116,7 +101,7 @@ class Gateways:
         began_ms, now_ms, gateways = await self._list()
         old = forgotten(gateways, now_ms=now_ms)
         if old:
-            await _called(self._script_forget, *old)
+            await called(self._script_forget, [GATEWAYS_KEY], old)
         born_ms = await self._births.born_ms(_SLOT)
         if not is_whole(began_ms=began_ms, born_ms=born_ms, now_ms=now_ms):
             return (NOT_HEARD,)
@@ -141,7 +126,7 @@ class Gateways:
         """The same, with when that was, and whether it is all of them."""
         began_ms, now_ms, gateways = await self._list()
         born_ms = await self._births.born_ms(_SLOT)
-        reply = cast("list[bytes]", await _called(self._script_read_journals, keys=[JOURNALS_KEY]))
+        reply = cast("list[bytes]", await called(self._script_read_journals, [JOURNALS_KEY]))
         for name, value in zip(reply[::2], reply[1::2], strict=True):
             at_ms, journal = _journal(value)
             known = gateways.get(name.decode(), Standing(at_ms, 0))
@@ -157,19 +142,18 @@ class Gateways:
         if journal is not None:
             keys.append(JOURNALS_KEY)
             arguments.append(_told(journal))
-        return int(cast("bytes", await _called(self._script_tell, *arguments, keys=keys)))
+        return int(cast("bytes", await called(self._script_tell, keys, arguments)))
 
     async def forget(self, gateway_id: str) -> None:
         """Take a gateway off the list, and the second copies of what it had: its journal is in
         Postgres whole, with nothing open."""
-        await _called(self._script_forget, gateway_id)
-        await _called(self._script_forget, gateway_id, keys=[JOURNALS_KEY])
-        await _called(self._script_forget, gateway_id, keys=[APPLIED_KEY])
+        for key in (GATEWAYS_KEY, JOURNALS_KEY, APPLIED_KEY):
+            await called(self._script_forget, [key], [gateway_id])
         await self._copies.forget(gateway_id)
 
     async def _list(self) -> tuple[int | None, int, dict[str, Standing]]:
         """When the list began, None where there is none; the present time; the gateways."""
-        present, *reply = cast("list[bytes]", await _called(self._script_read))
+        present, *reply = cast("list[bytes]", await called(self._script_read, [GATEWAYS_KEY]))
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
         began = fields.pop(b"began", None)
         fields.pop(b"clock", None)
@@ -270,13 +254,3 @@ def _journal(value: bytes) -> tuple[int, Heartbeat]:
     """When it was told, and what; a later release may have said more after that."""
     boot, durable_seq, open_count, shipped_seq, at_ms = map(int, value.split(b"|")[:5])
     return at_ms, Heartbeat(boot, durable_seq, open_count, shipped_seq)
-
-
-async def _called(
-    script: Script, *arguments: str | int, keys: Sequence[str] = (GATEWAYS_KEY,)
-) -> object:
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await script(keys, arguments)
-    except (RedisError, OSError, TimeoutError) as error:
-        raise LedgerUnavailable(type(error)) from error

@@ -1,15 +1,8 @@
 """Whose turn it is to do what one gateway is enough for: a claim in Redis that lapses by itself."""
 
-import asyncio
-from typing import Any
-
-from redis.exceptions import RedisError
-
-from gateway.adapters.presence import Script, Store
-from gateway.serving.ports import LedgerUnavailable
+from gateway.adapters.scripts import Store, called
 
 TURN_MS = 5_000
-CALL_TIMEOUT_S = 0.25
 _CLAIM = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
@@ -33,16 +26,12 @@ class RedisTurns:
     async def claim(self, tenant_id: str, what: str, holder: str) -> bool:
         """Take or keep the turn for TURN_MS; False where another has it. Raises
         LedgerUnavailable."""
-        return bool(await _called(self._claim, tenant_id, what, holder, TURN_MS))
+        return bool(await called(self._claim, [_key(tenant_id, what)], [holder, TURN_MS]))
 
     async def release(self, tenant_id: str, what: str, holder: str) -> None:
         """Give the turn back, where it is still the holder's. Raises LedgerUnavailable."""
-        await _called(self._release, tenant_id, what, holder)
+        await called(self._release, [_key(tenant_id, what)], [holder])
 
 
-async def _called(script: Script, tenant_id: str, what: str, *arguments: str | int) -> Any:
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await script([f"weir:{{{tenant_id}}}:turn:{what}"], arguments)
-    except (RedisError, OSError, TimeoutError) as error:
-        raise LedgerUnavailable(type(error)) from error
+def _key(tenant_id: str, what: str) -> str:
+    return f"weir:{{{tenant_id}}}:turn:{what}"

@@ -80,7 +80,7 @@ def csv_head() -> bytes:
 def csv_rows(entries: Iterable[ChainedEntry]) -> bytes:
     """Entries as rows of CSV. A text that begins as a formula does, or with a quote, has a quote
     before it: taking that away gives the text again."""
-    return _csv([*map(_cell, each.fields), str(each.form), each.hash] for each in entries)
+    return _csv([*map(safe_cell, each.fields), str(each.form), each.hash] for each in entries)
 
 
 def json_lines(entries: Iterable[ChainedEntry]) -> bytes:
@@ -98,7 +98,8 @@ def _json_line(entry: ChainedEntry) -> bytes:
     return msgspec.json.encode({**fields, "form": entry.form, "hash": entry.hash}) + b"\n"
 
 
-def _cell(text: str) -> str:
+def safe_cell(text: str) -> str:
+    """A spreadsheet runs what begins like a formula; behind an apostrophe it is text."""
     return "'" + text if text.startswith(UNSAFE_BEGINNINGS) else text
 
 

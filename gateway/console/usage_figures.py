@@ -8,7 +8,7 @@ from typing import Any
 
 from billing.domain.money import show_amount
 from billing.postgres.usage_charts import Counts, Measure, UsageChart
-from gateway.administration.audit_export import UNSAFE_BEGINNINGS
+from gateway.administration.audit_export import safe_cell
 from gateway.console.usage_ask import Ask
 
 MEASURES = {
@@ -97,10 +97,5 @@ def _csv(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     for row in (head, *rows):
-        writer.writerow([_cell(str(each)) for each in row])
+        writer.writerow([safe_cell(str(each)) for each in row])
     return out.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A spreadsheet runs what begins like a formula; behind an apostrophe it is text."""
-    return f"'{text}" if text.startswith(UNSAFE_BEGINNINGS) else text

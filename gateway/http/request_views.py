@@ -8,7 +8,7 @@ from typing import Any
 from billing.domain.money import show_amount
 from billing.domain.usage_record import UsageAttempt, UsageRecord
 from billing.postgres.rate_later import RATED_LATER
-from billing.postgres.request_life import AttemptRow, EndedRequest, InvoiceOf
+from billing.postgres.request_life import AttemptRow, EndedRequest, InvoiceOf, units_of
 from billing.postgres.request_list import RequestPage
 from billing.postgres.usage_records import UsageRow
 from gateway.adapters.request_story import Underway
@@ -225,13 +225,7 @@ def _money(ended: EndedRequest) -> View:
 
 
 def _invoice(invoice: InvoiceOf, record: UsageRow) -> View:
-    own = {
-        "input_tokens": record.prompt_tokens - record.cached_prompt_tokens,
-        "cached_input_tokens": record.cached_prompt_tokens,
-        "output_tokens": record.output_tokens - record.reasoning_tokens,
-        "reasoning_tokens": record.reasoning_tokens,
-        "requests": 1,
-    }
+    own = units_of(record)
     return {
         "id": str(invoice.id),
         "number": invoice.number,
