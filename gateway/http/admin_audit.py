@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 
 from litestar import Controller, get
+from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery
 from litestar.response import Stream
 
@@ -30,11 +31,35 @@ MEDIA_TYPES = {
 }
 
 
+async def asked_filters(
+    *,
+    actor: FromQuery[str | None] = None,
+    action: FromQuery[str | None] = None,
+    subject_kind: FromQuery[str | None] = None,
+    subject_id: FromQuery[str | None] = None,
+    tenant_id: FromQuery[str | None] = None,
+    change_id: FromQuery[str | None] = None,
+    since: FromQuery[str | None] = None,
+    until: FromQuery[str | None] = None,
+) -> AuditFilters:
+    """The filters of the list and of both files. Raises Unprocessable."""
+    return AuditFilters(
+        actor, action, subject_kind, subject_id, tenant_id, change_id,
+        audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
+    )  # fmt: skip
+
+
+Filters = NamedDependency[AuditFilters]
+FILTERS = {"filters": Provide(asked_filters)}
+"""For each controller whose handlers take them."""
+
+
 class AuditController(Controller):
     """`/admin/v1/audit`."""
 
     path = "/audit"
     tags = ("audit",)
+    dependencies = FILTERS
 
     @get(opt=described(Page[AuditAnswer]) | needs(Permission.AUDIT_READ))
     async def list_audit(
@@ -44,22 +69,11 @@ class AuditController(Controller):
         *,
         limit: FromQuery[int] = 100,
         cursor: FromQuery[str | None] = None,
-        actor: FromQuery[str | None] = None,
-        action: FromQuery[str | None] = None,
-        subject_kind: FromQuery[str | None] = None,
-        subject_id: FromQuery[str | None] = None,
-        tenant_id: FromQuery[str | None] = None,
-        change_id: FromQuery[str | None] = None,
-        since: FromQuery[str | None] = None,
-        until: FromQuery[str | None] = None,
+        filters: Filters,
     ) -> View:
         """Changes, the latest first, from `since` on and before `until`. An `action` that ends with
         `*` is all that begin so; of a tenant are the entries of all that belongs to it. What says
         of money is withheld from who may not read that."""
-        filters = AuditFilters(
-            actor, action, subject_kind, subject_id, tenant_id, change_id,
-            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
-        )  # fmt: skip
         page = await administration.list_audit(limit, cursor, filters)
         money = may(request, Permission.MONEY_READ)
         return page_view(page, [audit_view(entry, money=money) for entry in page.items])
@@ -84,27 +98,16 @@ class AuditFileController(Controller):
 
     path = "/"
     tags = ("audit",)
+    dependencies = FILTERS
 
     @get("/audit.csv", opt=described(media_type="text/csv") | needs(Permission.AUDIT_READ))
     async def audit_csv(
         self,
         request: AdminRequest,
         administration: Verbs,
-        *,
-        actor: FromQuery[str | None] = None,
-        action: FromQuery[str | None] = None,
-        subject_kind: FromQuery[str | None] = None,
-        subject_id: FromQuery[str | None] = None,
-        tenant_id: FromQuery[str | None] = None,
-        change_id: FromQuery[str | None] = None,
-        since: FromQuery[str | None] = None,
-        until: FromQuery[str | None] = None,
+        filters: Filters,
     ) -> Stream:
         """The entries as CSV, the oldest first; the filters are the list's."""
-        filters = AuditFilters(
-            actor, action, subject_kind, subject_id, tenant_id, change_id,
-            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
-        )  # fmt: skip
         return await _file(request, administration, ExportFormat.CSV, filters)
 
     @get(
@@ -114,21 +117,9 @@ class AuditFileController(Controller):
         self,
         request: AdminRequest,
         administration: Verbs,
-        *,
-        actor: FromQuery[str | None] = None,
-        action: FromQuery[str | None] = None,
-        subject_kind: FromQuery[str | None] = None,
-        subject_id: FromQuery[str | None] = None,
-        tenant_id: FromQuery[str | None] = None,
-        change_id: FromQuery[str | None] = None,
-        since: FromQuery[str | None] = None,
-        until: FromQuery[str | None] = None,
+        filters: Filters,
     ) -> Stream:
         """The entries as JSON objects, one a line, the oldest first; the filters are the list's."""
-        filters = AuditFilters(
-            actor, action, subject_kind, subject_id, tenant_id, change_id,
-            audit_instant_ms(since, "since"), audit_instant_ms(until, "until"),
-        )  # fmt: skip
         return await _file(request, administration, ExportFormat.JSONL, filters)
 
 

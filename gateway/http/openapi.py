@@ -1,13 +1,14 @@
 """The OpenAPI document, built from the application's own routes: it has each and no other."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 from litestar import Litestar, Request, get
+from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter, QueryParameter
 from litestar.routes import ASGIRoute, HTTPRoute
@@ -48,6 +49,7 @@ class _Route:
     method: str
     status: int
     function: Any
+    dependencies: Mapping[str, Provide]
     operation: Operation
 
 
@@ -104,12 +106,19 @@ def _routes_of(app: Litestar) -> Iterator[_Route]:
         if isinstance(route, ASGIRoute):
             handler = route.route_handler
             operation = _described(handler.opt, route.path)
-            yield _Route(route.path, "POST", 200, handler.fn, operation)
+            yield _Route(route.path, "POST", 200, handler.fn, {}, operation)
         elif isinstance(route, HTTPRoute):
             for method, (each, _) in route.route_handler_map.items():
                 if method != "OPTIONS" and each.resolve_include_in_schema():
                     operation = _described(each.opt, route.path_format)
-                    yield _Route(route.path_format, method, each.status_code, each.fn, operation)
+                    yield _Route(
+                        route.path_format,
+                        method,
+                        each.status_code,
+                        each.fn,
+                        each.resolve_dependencies(),
+                        operation,
+                    )
 
 
 def _described(options: dict[str, Any], path: str) -> Operation:
@@ -122,7 +131,7 @@ def _described(options: dict[str, Any], path: str) -> Operation:
 def _operation(route: _Route, schemas: dict[Any, Json]) -> Json:
     operation = route.operation
     tag = _tag(route.path)
-    parameters = [*_parameters(route)]
+    parameters = [*_parameters(route.function, route.dependencies)]
     if route.path.startswith("/v1/") and operation.body is not None:
         parameters += CLASS_HEADERS
     answer = schemas.get(operation.answer)
@@ -170,12 +179,15 @@ def _tag(path: str) -> str:
     return "v1" if parts[0] == "v1" else "process"
 
 
-def _parameters(route: _Route) -> Iterator[Json]:
-    hints = get_type_hints(route.function, include_extras=True)
-    for name, parameter in inspect.signature(route.function).parameters.items():
+def _parameters(function: Any, dependencies: Mapping[str, Provide]) -> Iterator[Json]:
+    """Those of the handler, and those of what it is given by others."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
         kind, *marks = get_args(hints.get(name)) or (None,)
         where = _where(marks)
         if where is None:
+            if name in dependencies:
+                yield from _parameters(dependencies[name].dependency, {})
             continue
         schema = parameter_schema(kind)
         if where == "query" and name == "limit":
