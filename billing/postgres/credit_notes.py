@@ -189,19 +189,31 @@ async def _write(
         note=note,
         notes=of.notes,
     )
+    return await _stored(connection, document, note_id, reference, by=by)
+
+
+async def _stored(
+    connection: AsyncConnection,
+    document: CreditDocument,
+    note_id: UUID,
+    reference: str | None,
+    *,
+    by: str,
+) -> StoredCreditNote:
+    note = document.note
     stored = StoredCreditNote(
         id=note_id,
-        invoice_id=UUID(of.invoice_id),
-        tenant_id=of.customer.tenant_id,
-        currency=of.currency,
-        number=number,
+        invoice_id=UUID(document.invoice_id),
+        tenant_id=document.customer.tenant_id,
+        currency=document.currency,
+        number=document.number,
         reason=note.reason,
         reference=reference,
         net_minor=note.subtotal_minor,
         tax_minor=note.total_minor - note.subtotal_minor,
         total_minor=note.total_minor,
         content_hash=content_hash(document),
-        issued_at=now,
+        issued_at=document.issued_at,
         issued_by=by,
     )
     await connection.execute(

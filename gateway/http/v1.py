@@ -172,20 +172,16 @@ def v1_handlers(
         uses = await looks.look_at(pools_of(models, directory.workers()))
         return await limits_view(caller, ledger, now_ms=clock.now_ms(), uses=uses, months=months)
 
-    return [
+    handlers: list[ControllerRouterHandler] = [
         completion_handler("/v1/chat/completions", "chat", completions, clock, settings),
         completion_handler("/v1/completions", "completions", completions, clock, settings),
         list_models,
         get_limits,
-        *(
-            []
-            if usage is None
-            else [
-                own_usage_handler(caller_of, usage, _with_id),
-                *organization_handlers(usage_reader_of, usage, _with_id),
-            ]
-        ),
     ]
+    if usage is not None:
+        handlers.append(own_usage_handler(caller_of, usage, _with_id))
+        handlers += organization_handlers(usage_reader_of, usage, _with_id)
+    return handlers
 
 
 def _model_view(model_id: str, fleet: Fleet) -> dict[str, object]:
