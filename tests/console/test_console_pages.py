@@ -106,7 +106,8 @@ def _drafted(system: WeirDev, tenant: str) -> str:
     """The invoice of the month that `weir dev --history` made up usage of."""
     month = f"{datetime.now(UTC).replace(day=1) - timedelta(days=1):%Y-%m}"
     body = {"tenant_id": tenant, "period": month}
-    return _done(system, "/billing/v1/invoices", body)["id"]
+    drafted: str = _done(system, "/billing/v1/invoices", body)["id"]
+    return drafted
 
 
 def _settled(system: WeirDev) -> Mapping[str, str]:
