@@ -139,8 +139,8 @@ async def read_chart(
     reading = _Reading(db, chosen, width, by, _SIZES[measure])
     top, listed, count = await reading.listed(limit + 1, after)
     page = listed[:limit]
-    last = page[-1] if len(listed) > limit else None
-    found = await reading.groups(page)
+    last = page[-1] if page and len(listed) > limit else None
+    found = await reading.groups(page, are_all=len(page) == count)
     points, whole = await reading.whole()
     for start_s, name, size in await reading.points(top):
         at = points.setdefault(start_s, {None: 0})
@@ -188,11 +188,14 @@ class _Reading:
                 found[row["kind"]].append(each)
         return found["top"], found["group"], count
 
-    async def groups(self, page: Sequence[_Listed]) -> dict[str, list[Mapping[str, Any]]]:
-        """The sums of some groups, by currency."""
+    async def groups(
+        self, page: Sequence[_Listed], *, are_all: bool
+    ) -> dict[str, list[Mapping[str, Any]]]:
+        """The sums of some groups, by currency. To name `are_all` groups would take longer."""
         found: dict[str, list[Mapping[str, Any]]] = {}
         if page:
-            counted, values = self._of(page).counted((self._by, "currency"))
+            chosen = self._chosen if are_all else self._of(page)
+            counted, values = chosen.counted((self._by, "currency"))
             for row in await self._read(_GROUPS, counted, values):
                 found.setdefault(row["name"], []).append(row)
         return found

@@ -136,7 +136,8 @@ async def usage_file(visit: Visit, which: UsageFile, *, held_to: str | None = No
     _check(visit, form, ask, held_to)
     for field, message in form.errors.items():
         raise Unprocessable(f"{field}: {message}", param=field)
-    view = await _look(visit, ask, held_to, limit=GROUPS_IN_FILE, whole=True)
+    listed = GROUPS_IN_FILE if which is UsageFile.GROUPS else 0
+    view = await _look(visit, ask, held_to, limit=listed, whole=True)
     if which is UsageFile.GROUPS:
         content = groups_file(ask, view.chart, money=visit.may(Permission.INVOICES_READ))
     else:
