@@ -36,7 +36,9 @@ class Unbilled(NamedTuple):
         return f"an invoice of a later month in {self.currency}, as late records: draft one"
 
 
-# Without a currency they hold up an invoice of any, as ones without a price.
+# Of years of days few are on no invoice. Where a whole day is on one, or on none and in one month,
+# its quarters are not looked at; else they are, as are those of days that are to be made anew.
+# Requests without a currency hold up an invoice of any, as ones without a price.
 _UNBILLED = text(
     """
 WITH covered AS (
@@ -46,10 +48,36 @@ WITH covered AS (
     SELECT currency, bucket, sum(requests) AS requests, sum(invoice_quarter.cost_pico) AS cost_pico
     FROM invoice_quarter JOIN invoice ON invoice.id = invoice_id
     WHERE tenant_id = :tenant AND status IN ('issued', 'paid') GROUP BY 1, 2
-), rolled AS (
-    SELECT coalesce(currency, :currency) AS currency, bucket, sum(requests) AS requests,
+), marked AS (
+    SELECT start FROM usage_rollup_day_dirty WHERE tenant_id = :tenant
+), day AS (
+    SELECT start, coalesce(currency, :currency) AS currency, sum(requests) AS requests,
         sum(cost_pico) AS cost_pico
-    FROM usage_rollup WHERE tenant_id = :tenant AND billable AND final AND bucket < :end
+    FROM usage_rollup_day_tenant WHERE tenant_id = :tenant AND billable AND final AND start < :end
+        AND start NOT IN (SELECT start FROM marked)
+    GROUP BY 1, 2
+), taken_day AS (
+    SELECT usage_day(bucket) AS start, currency, sum(requests) AS requests,
+        sum(cost_pico) AS cost_pico
+    FROM taken GROUP BY 1, 2
+), untaken AS (
+    SELECT start, currency, day.requests, day.cost_pico, taken_day.requests IS NULL
+        AND start + interval '24 hours' <= :end
+        AND to_char(start AT TIME ZONE :zone, 'YYYY-MM')
+            = to_char((start + interval '1425 minutes') AT TIME ZONE :zone, 'YYYY-MM')
+        AND NOT EXISTS (SELECT FROM covered
+            WHERE begins > start AND begins < start + interval '24 hours'
+                OR ends > start AND ends < start + interval '24 hours') AS is_whole
+    FROM day LEFT JOIN taken_day USING (start, currency)
+    WHERE (day.requests, day.cost_pico) IS DISTINCT FROM (taken_day.requests, taken_day.cost_pico)
+), looked_at AS (
+    SELECT start FROM marked UNION SELECT start FROM untaken WHERE NOT is_whole
+), rolled AS (
+    SELECT currency, start AS bucket, requests, cost_pico FROM untaken
+    WHERE start NOT IN (SELECT start FROM looked_at)
+    UNION ALL SELECT coalesce(currency, :currency), bucket, sum(requests), sum(cost_pico)
+    FROM looked_at JOIN usage_rollup ON bucket >= start AND bucket < start + interval '24 hours'
+    WHERE tenant_id = :tenant AND billable AND final AND bucket < :end
     GROUP BY 1, 2
 ), missing AS (
     SELECT to_char(bucket AT TIME ZONE :zone, 'YYYY-MM') AS month, currency,
