@@ -37,7 +37,8 @@ class Unbilled(NamedTuple):
 
 
 # Of years of days few are on no invoice. Where a whole day is on one, or on none and in one month,
-# its quarters are not looked at; else they are, as are those of days that are to be made anew.
+# its quarters are not looked at; else they are, day by day so that Postgres cannot choose to read
+# all there are, as are those of days that are to be made anew.
 # Requests without a currency hold up an invoice of any, as ones without a price.
 _UNBILLED = text(
     """
@@ -75,10 +76,14 @@ WITH covered AS (
 ), rolled AS (
     SELECT currency, start AS bucket, requests, cost_pico FROM untaken
     WHERE start NOT IN (SELECT start FROM looked_at)
-    UNION ALL SELECT coalesce(currency, :currency), bucket, sum(requests), sum(cost_pico)
-    FROM looked_at JOIN usage_rollup ON bucket >= start AND bucket < start + interval '24 hours'
-    WHERE tenant_id = :tenant AND billable AND final AND bucket < :end
-    GROUP BY 1, 2
+    UNION ALL SELECT quarter.currency, bucket, quarter.requests, quarter.cost_pico
+    FROM looked_at CROSS JOIN LATERAL (
+        SELECT coalesce(currency, :currency) AS currency, bucket, sum(requests) AS requests,
+            sum(cost_pico) AS cost_pico
+        FROM usage_rollup WHERE tenant_id = :tenant AND billable AND final AND bucket < :end
+            AND bucket >= start AND bucket < start + interval '24 hours'
+        GROUP BY 1, 2
+    ) AS quarter
 ), missing AS (
     SELECT to_char(bucket AT TIME ZONE :zone, 'YYYY-MM') AS month, currency,
         sum(rolled.requests - coalesce(taken.requests, 0)) AS requests,
