@@ -124,7 +124,10 @@ async def create_key(visit: Visit, keys: KeysOf) -> Answer:
         )
     except REFUSALS as error:
         return _new_page(visit, keys, form.refused(error, _BOXES), status=422)
-    return visit.show("keys/secret.html", keys=keys, key=key, secret=secret, old=None, said="")
+    said = confirmed_sentence(await visit.parts.administration.confirm_key(key.id))
+    return visit.show(
+        "keys/secret.html", keys=keys, key=key, secret=secret, old=None, has_grace=False, said=said
+    )
 
 
 async def show_key(visit: Visit, keys: KeysOf, key: ApiKey) -> Answer:
@@ -151,8 +154,16 @@ async def rotate_key(visit: Visit, keys: KeysOf, key: ApiKey) -> Answer:
         form.errors[""] = error.message
         return await _key_page(visit, keys, key, form, status=409)
     old = await verbs.get_key(key.id)
-    said = "" if grace else confirmed_sentence(await verbs.confirm_key(key.id))
-    return visit.show("keys/secret.html", keys=keys, key=new, secret=secret, old=old, said=said)
+    said = confirmed_sentence(await verbs.confirm_key(key.id))
+    return visit.show(
+        "keys/secret.html",
+        keys=keys,
+        key=new,
+        secret=secret,
+        old=old,
+        has_grace=bool(grace),
+        said=said,
+    )
 
 
 async def revoke_key(visit: Visit, keys: KeysOf, key: ApiKey) -> Answer:

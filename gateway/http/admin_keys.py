@@ -54,17 +54,15 @@ class KeyController(Controller):
         self, request: AdminRequest, administration: Verbs, key_id: FromPath[str]
     ) -> Response[View]:
         """Replace a key by a new one, whose secret is in this answer and nowhere else; the old one
-        works for `grace_ms` more. Without grace `x-weir-unconfirmed` names the gateways that have
-        not confirmed that it is refused."""
+        works for `grace_ms` more. `x-weir-unconfirmed` names the gateways that have not confirmed
+        that they take the new one and, without grace, refuse the old one."""
         body = await read_body(request, RotationBody, empty=RotationBody())
         key, secret = await administration.rotate_key(
             actor_of(request), key_id, grace_ms=body.grace_ms
         )
-        view = key_view(key, secret=secret)
-        if body.grace_ms:
-            return Response(view)
+        # The old one's last change, its end, is of the same transaction.
         found = await administration.confirm_key(key_id)
-        return Response(view, headers=confirmation_headers(found))
+        return Response(key_view(key, secret=secret), headers=confirmation_headers(found))
 
     @get("/limits", opt=described(Limits) | needs(Permission.KEYS_READ, own=Own.KEY))
     async def get_limits(self, administration: Verbs, key_id: FromPath[str]) -> Limits:

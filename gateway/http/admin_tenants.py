@@ -145,8 +145,9 @@ class TenantController(Controller):
     )
     async def create_key(
         self, request: AdminRequest, administration: Verbs, tenant_id: FromPath[str]
-    ) -> View:
-        """Create a key. Its secret is in this answer and nowhere else."""
+    ) -> Response[View]:
+        """Create a key. Its secret is in this answer and nowhere else. `x-weir-unconfirmed` names
+        the gateways that have not confirmed that they take it."""
         body = await read_body(request, KeyBody)
         key, secret = await administration.create_key(
             actor_of(request),
@@ -157,4 +158,5 @@ class TenantController(Controller):
             models=body.models,
             ip_allow=body.ip_allow,
         )
-        return key_view(key, secret=secret)
+        found = await administration.confirm_key(key.id)
+        return Response(key_view(key, secret=secret), headers=confirmation_headers(found))
