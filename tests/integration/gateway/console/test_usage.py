@@ -163,6 +163,7 @@ async def test_names_are_text_wherever_they_stand(visitor: Visitor, world: Invoi
     answer = await visitor.get(f"/console/usage/over-time.csv?{days(by='key')}")
     assert "'=2+3" in answer.text.splitlines()[0]
     assert answer.headers["content-disposition"].startswith("attachment; filename=")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
 
 
 async def test_slips_of_the_pen_stand_at_their_field(visitor: Visitor, world: InvoiceWorld) -> None:
