@@ -1,5 +1,6 @@
 """Usage in sums, and whether they are complete."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,9 +26,10 @@ TENANTS_AT_ONCE = 2
 WAITING_MAX = 4
 """Of one tenant so many wait behind the one that is read; finance may have more."""
 FINANCE_WAITING_MAX = 16
-STATEMENT_TIMEOUT_MS = 10_000
+TIMEOUT_MS = 10_000
+"""Of all statements of one look together."""
 WAIT_S = 15.0
-"""Longer than one statement takes: a turn comes, whoever has it now."""
+"""Longer than one look takes: a turn comes, whoever has it now."""
 AGAIN_MS = 1_000
 _FINANCE = "finance"
 Result = TypeVar("Result")
@@ -106,8 +108,9 @@ class UsageReports:
         async with self._turn(asked_by):
             try:
                 found = await self._completeness.look()
-                async with self._postgres.connect() as db:
-                    await db.execute(text(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"))
+                async with self._postgres.connect() as db, asyncio.timeout(TIMEOUT_MS / 1000):
+                    # Where this process is gone, nobody else ends it.
+                    await db.execute(text(f"SET LOCAL statement_timeout = {TIMEOUT_MS}"))
                     return await work(db), found
             except _AWAY as error:
                 raise StoreUnavailable("usage cannot be read at the moment") from error

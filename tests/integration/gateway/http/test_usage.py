@@ -9,6 +9,7 @@ import httpx
 import pytest
 from admin_api import AdminApi, client_of
 from litestar import Litestar, Request
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenant_examples import a_key, a_tenant
 from told_completeness import Told
@@ -21,13 +22,14 @@ from billing.postgres.usage_records import (
     UsageSum,
     insert_batch,
 )
+from gateway.adapters import usage_reports
 from gateway.adapters.completeness import Found
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.usage_reports import WAITING_MAX, UsageReports
 from gateway.administration import Administration
 from gateway.domain.account import Role
 from gateway.domain.completeness import Completeness
-from gateway.errors import InvalidApiKey
+from gateway.errors import InvalidApiKey, StoreUnavailable
 from gateway.http.billing import billing_router
 from gateway.http.failures import answer_exception
 from gateway.http.usage import own_usage_handler, usage_handler
@@ -222,6 +224,25 @@ async def _first(
     ends = asyncio.as_completed(tasks)
     for _ in range(count):
         yield await next(ends)
+
+
+async def test_a_look_of_many_statements_takes_no_longer_than_one_may(
+    postgres: AsyncEngine, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503, and its turn is the next one's: no statement of it takes long, all together do."""
+    monkeypatch.setattr(usage_reports, "TIMEOUT_MS", 200)
+    reports = UsageReports(postgres, told)
+
+    async def for_ever(db: AsyncConnection) -> None:
+        while True:
+            await db.execute(text("SELECT 1"))
+
+    async def once(db: AsyncConnection) -> object:
+        return await db.scalar(text("SELECT 1"))
+
+    with pytest.raises(StoreUnavailable):
+        await reports.read(for_ever, asked_by="acme")
+    assert (await reports.read(once, asked_by="acme"))[0] == 1
 
 
 async def test_postgres_is_away(told: Told, free_port: int) -> None:
