@@ -10,15 +10,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.adapters.directory_rows import TENANT_COLUMNS, tenant_from
 from gateway.adapters.tables import tenant as tenant_table
 from gateway.administration.images import limits_image
-from gateway.administration.limits import Revision, amendment, replacement
+from gateway.administration.limits import LIMITS_CHANGED, Revision, amendment, replacement
 from gateway.administration.reach import reaches_of
 from gateway.administration.store import Change, Store, verb
 from gateway.administration.views import View, tenant_limits
 from gateway.domain.limits_check import given_fields
 from gateway.domain.tenant import Limits, Tenant, TenantLimits
-from gateway.errors import NotFound, Unprocessable
+from gateway.errors import Conflict, NotFound, Unprocessable
 
 TENANTS_MAX = 1000
+NAMED_MAX = 5
+"""Tenants that one refusal names."""
 CHECKED_AT_ONCE = 50
 """Limits are checked in so many steps' length, so that requests are served in between."""
 
@@ -45,6 +47,7 @@ class _Wish:
     tenant_id: str
     revise: Revision
     item: str | None = None
+    if_version: int | None = None
 
     def refused(self, error: Unprocessable) -> Unprocessable:
         if self.item is None:
@@ -83,16 +86,21 @@ class BulkLimitVerbs(Store):
         changes: Mapping[str, object],
         *,
         model_id: str | None = None,
+        if_versions: Mapping[str, int] | None = None,
     ) -> BulkChange:
         """Change the named fields only (of one model where `model_id` is given) of these tenants,
-        None is all. Raises NotFound for the first that does not exist, Unprocessable naming the
-        tenant; then nothing is changed."""
+        None is all; with `if_versions` of those only limits of these versions. Raises NotFound for
+        the first that does not exist, Conflict(limits_changed) naming those whose limits are of
+        another version, Unprocessable naming the tenant; then nothing is changed."""
         revise = amendment(changes, model_id)
         if tenant_ids is None:
             return await self._revise_all(actor, revise)
         distinct = list(dict.fromkeys(tenant_ids))
         _check_count(len(distinct))
-        return await self._revise_many(actor, [_Wish(each, revise) for each in distinct])
+        seen = if_versions or {}
+        return await self._revise_many(
+            actor, [_Wish(each, revise, if_version=seen.get(each)) for each in distinct]
+        )
 
     @verb
     async def _revise_all(self, actor: str, revise: Revision) -> BulkChange:
@@ -137,6 +145,7 @@ async def _revised(
     for wish in wishes:
         if wish.tenant_id not in found:
             raise _unknown(wish)
+    _check_versions(wishes, found)
     reaches = await reaches_of(change.db, list(found.values()), now_ms=now_ms)
     limits: dict[str, TenantLimits] = {}
     rows: list[dict[str, object]] = []
@@ -162,6 +171,18 @@ async def _revised(
         statement = update(tenant_table).where(tenant_table.c.id == bindparam("subject"))
         await change.db.execute(statement.values(limits=bindparam("revised")), rows)
     return BulkChange(change.id, limits, tuple(str(row["subject"]) for row in rows))
+
+
+def _check_versions(wishes: Sequence[_Wish], found: Mapping[str, Tenant]) -> None:
+    moved = [
+        wish.tenant_id
+        for wish in wishes
+        if wish.if_version not in (None, found[wish.tenant_id].limits_version)
+    ]
+    if moved:
+        more = f" and {len(moved) - NAMED_MAX} more" if len(moved) > NAMED_MAX else ""
+        named = ", ".join(moved[:NAMED_MAX]) + more
+        raise Conflict(f"the limits of {named} were changed meanwhile", code=LIMITS_CHANGED)
 
 
 def _unknown(wish: _Wish) -> NotFound | Unprocessable:

@@ -12,10 +12,12 @@ from gateway.console.limit_form import FIELDS, MODEL_FIELDS, NO_LIMIT
 from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import ModelLimits, Tenant
-from gateway.errors import NotFound, Unprocessable
+from gateway.errors import Conflict, NotFound, Unprocessable
 
 _PATH = "/console/tenants"
 TENANTS = "tenant"
+SEEN = "seen"
+"""The version of each tenant's limits that was shown, as `id:version`."""
 SETTABLE = {each.name: each for each in FIELDS if each.kind != "choice"}
 _OF_MODELS = frozenset(each.name for each in MODEL_FIELDS)
 
@@ -42,7 +44,8 @@ async def show_bulk_effect(visit: Here) -> Answer:
 
 @post("/tenants/-/limits", opt=page(Permission.TENANTS_WRITE))
 async def save_bulk(visit: Here) -> Answer:
-    """Save it for all of them; where any is refused, for none."""
+    """Save it for all of them; where any is refused, or was changed since it was shown, for
+    none."""
     form = await visit.form()
     value = _value(form)
     if not form.ok:
@@ -50,8 +53,15 @@ async def save_bulk(visit: Here) -> Answer:
     verbs, name = visit.parts.administration, form.text("limit")
     try:
         done = await verbs.change_many_limits(
-            visit.actor, form.all(TENANTS), {name: value}, model_id=form.optional("model")
+            visit.actor,
+            form.all(TENANTS),
+            {name: value},
+            model_id=form.optional("model"),
+            if_versions=_seen(form),
         )
+    except Conflict as error:
+        form.errors[""] = f"Nothing was saved: {error.message}. Below is how they are now."
+        return _page(visit, form, status=409, then=value, is_shown=True)
     except (Unprocessable, NotFound) as error:
         form.errors[""] = f"Nothing was saved: {error.message}"
         return _page(visit, form, status=422)
@@ -61,6 +71,11 @@ async def save_bulk(visit: Here) -> Answer:
     of_them = "one tenant" if count == 1 else f"{count} tenants"
     said = f"{SETTABLE[name].label} is saved for {of_them}.{also} {confirmed_sentence(found)}"
     return visit.go(_PATH, said=said)
+
+
+def _seen(form: Form) -> dict[str, int]:
+    pairs = (each.rpartition(":") for each in form.all(SEEN))
+    return {name: int(version) for name, _, version in pairs if version.isdecimal()}
 
 
 def _value(form: Form) -> object:

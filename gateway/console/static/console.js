@@ -75,10 +75,13 @@
     region.classList.remove("is-stale");
     region.querySelector(".stale").hidden = true;
   };
-  const isOld = (region) => {
-    if (region.classList.contains("is-stale")) return;
+  const reasons = new Map([[undefined, "the gateway does not answer"], [503, "the gateway answers that Postgres or Redis does not"]]);
+  const isOld = (region, status) => {
+    const why = reasons.get(status) ?? `the gateway answers with an error (${status})`;
     const note = region.querySelector(".stale");
-    note.textContent = `Not updated since ${clock(readAt.get(region))} UTC: the gateway does not answer. It is asked again every few seconds.`;
+    if (region.classList.contains("is-stale") && (status === undefined || note.dataset.why === why)) return;
+    note.dataset.why = why;
+    note.textContent = `Not updated since ${clock(readAt.get(region))} UTC: ${why}. It is asked again every few seconds.`;
     note.hidden = false;
     region.classList.add("is-stale");
   };
@@ -97,7 +100,8 @@
   for (const name of ["htmx:error", "htmx:response:error"]) {
     document.addEventListener(name, (event) => {
       const region = regionOf(event);
-      if (region) isOld(region);
+      const status = event.detail?.ctx?.response?.status;
+      if (region) isOld(region, status >= 400 ? status : undefined);
     });
   }
   document.addEventListener("visibilitychange", () => {

@@ -63,13 +63,26 @@ async def test_a_gateway_at_rest_says_what_it_has(visitor: Visitor) -> None:
         assert "No healthy worker serves m." in said
         assert "No tenant is active" in said
         assert "Running 0 sequences on workers" in said
-        assert "Queued, interactive 0 tokens 0 requests wait" in said
+        assert "Queued, interactive 0 tokens 0 requests wait for a worker" in said
         assert "Last minute 0 tokens" in said
         assert "0 of 1 1 not healthy" in said
         assert "no provider is registered" in said
         assert "no interactive request ended in the last minute" in said
         assert "starting or unreachable" in said
     assert "<html" not in visitor.page
+
+
+async def test_what_a_tenants_own_limits_hold_is_told_from_what_waits_for_a_worker(
+    visitor: Visitor, changed: dict[str, Any]
+) -> None:
+    """No worker would help those."""
+    await visitor.log_in(Role.VIEWER)
+    pools = (await visitor.client.get("/admin/v1/live")).json()["pools"]
+    for parked, words in ((1, "1 request is held by its"), (12, "12 requests are held by their")):
+        changed["pools"] = [{**pools[0], "parked": parked}, *pools[1:]]
+        said = await text_of(visitor)
+        assert f"Running 0 sequences on workers; {words}" in said
+        assert "Queued, interactive 0 tokens 0 requests wait for a worker" in said
 
 
 async def test_no_figure_of_money_is_on_it(visitor: Visitor, changed: dict[str, Any]) -> None:
@@ -137,7 +150,8 @@ async def test_latencies_stand_against_their_targets(
     ]
     await visitor.log_in()
     said = await text_of(visitor)
-    assert "900 ms over target target 800 ms · 12 interactive requests in the last minute" in said
+    assert "900 ms over target target 800 ms · 12 interactive requests" in said
+    assert "in the last minute, waits included" in said
     assert "20 ms on target target 40 ms · 1 interactive request in the last minute" in said
     assert "over target 900 ms target 800 ms · 12 requests none target 800 ms" in said
 

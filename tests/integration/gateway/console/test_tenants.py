@@ -1,5 +1,8 @@
 """Tenants in the console: found, made, billed, suspended, and limited many at a time."""
 
+import asyncio
+import re
+
 from console_visitor import ME, Visitor
 
 from gateway.administration.audit import AuditFilters
@@ -190,6 +193,31 @@ async def test_one_limit_of_many_is_saved_for_all_or_none(visitor: Visitor) -> N
         assert answer.status_code == 422
         assert said in answer.text
     assert (await visitor.administration.get_tenant("acme")).limits.tpm is None
+
+
+async def test_a_limit_that_somebody_saved_meanwhile_is_not_overwritten(visitor: Visitor) -> None:
+    """B11: nothing is saved where one of them is no longer as it was shown; the page says which,
+    and how they are now, and goes on from there."""
+    verbs = visitor.administration
+    await verbs.create_tenant(ME, "globex", "Globex", Limits(rpm=9))
+    await visitor.log_in()
+    path = "/console/tenants/-/limits"
+    await visitor.get("/console/tenants")
+    chosen = {"limit": "rpm", "value": "88", "tenant": ["acme", "globex"]}
+    seen: list[str] = []
+    async with asyncio.timeout(10):  # the gateway hears of a new tenant within a moment
+        while [each.split(":")[0] for each in seen] != ["acme", "globex"]:
+            shown = await visitor.post(f"{path}/effect", chosen)  # type: ignore[arg-type]
+            seen = re.findall('name="seen" value="([^"]+)"', shown.text)
+    await verbs.put_tenant_limits(ME, "globex", Limits(rpm=5))
+    late = await visitor.post(path, {**chosen, "seen": seen})  # type: ignore[arg-type]
+    assert late.status_code == 409
+    assert "Nothing was saved: the limits of globex were changed meanwhile" in late.text
+    assert [(await verbs.get_tenant(each)).limits.rpm for each in ("acme", "globex")] == [None, 5]
+    again = {"globex": (await verbs.get_tenant("globex")).limits_version}
+    seen = [seen[0], f"globex:{again['globex']}"]
+    assert (await visitor.post(path, {**chosen, "seen": seen})).status_code == 303  # type: ignore[arg-type]
+    assert [(await verbs.get_tenant(each)).limits.rpm for each in ("acme", "globex")] == [88, 88]
 
 
 async def post_chosen(visitor: Visitor, path: str, fields: dict[str, str]) -> str:
