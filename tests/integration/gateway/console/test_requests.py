@@ -242,7 +242,7 @@ async def test_one_that_runs_and_one_whose_gateway_is_gone(
         page = text_of((await visitor.get(f"/console/requests/{admission.request_id}")).text)
         assert said in page
         assert "Out so far 7 tokens" in page
-        assert "First token (TTFT) – not known yet" in page
+        assert "First token (TTFT) – told when it ends" in page
 
 
 async def test_an_account_that_may_change_says_so(visitor: Visitor, world: InvoiceWorld) -> None:
