@@ -146,6 +146,24 @@ def test_the_theme_is_the_systems_until_one_is_chosen(visit: Come, console_syste
         assert page.get_by_role("button", name="Light").get_attribute("aria-pressed") == "true"
 
 
+def test_a_question_that_is_left_by_keyboard_is_closed(
+    visit: Come, console_system: WeirDev
+) -> None:
+    """Cancel has the focus first; who goes on from it answers nothing behind their back."""
+    seen = console_system.with_new_tenant()
+    with visit() as visitor:
+        page = visitor.log_in(user(console_system, "admin"))
+        page.goto(f"{visitor.url}/console/tenants/{seen.tenant}")
+        page.get_by_role("button", name="Suspend…").press("Enter")
+        question = page.locator("#suspend")
+        expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+        page.keyboard.press("Shift+Tab")
+        expect(question).to_be_visible()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        expect(question).to_be_hidden()
+
+
 def test_limits_change_without_scripts(visit: Come, console_system: WeirDev) -> None:
     """From the log-in to the saved limit, with the effect shown between."""
     seen = console_system.with_new_tenant({"max_sequences": 9, "max_queued": 0, "max_wait_ms": 0})

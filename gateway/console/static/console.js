@@ -54,6 +54,13 @@
     }
   });
 
+  // A question that was left by keyboard is not open behind one's back.
+  document.addEventListener("focusin", (event) => {
+    for (const open of document.querySelectorAll("[popover]:popover-open")) {
+      if (!open.contains(event.target)) open.hidePopover();
+    }
+  });
+
   // A number and its "no limit": whoever says one takes back the other.
   document.addEventListener("input", (event) => {
     const box = document.getElementById(event.target.dataset?.without ?? "");
