@@ -17,7 +17,7 @@ def test_figures_that_are_old_say_why(visit: Come, console_system: WeirDev) -> N
     """That a store is away is told from a gateway that is; nothing old is called well; and all is
     over with the first answer."""
     with visit() as visitor:
-        visitor.expected += ["503", "ERR_FAILED"]
+        visitor.expected += ["503", "ERR_FAILED", "Failed to fetch"]
         page = visitor.log_in(user(console_system, "viewer"))
         note = page.locator("#live .stale")
         well = page.get_by_text("nothing is degraded")
