@@ -1,6 +1,7 @@
 """Somebody who visits the console in a browser, without the browser."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -35,9 +36,10 @@ class Visitor:
         return answer
 
     async def post(
-        self, path: str, fields: dict[str, str] | None = None, **headers: str
+        self, path: str, fields: Mapping[str, str | list[str]] | None = None, **headers: str
     ) -> httpx.Response:
-        """A form, with the token that the last page held, if it held any."""
+        """A form, with the token that the last page held, if it held any. A list is a name that is
+        sent as often."""
         token = {"csrf": self.csrf} if self.csrf else {}
         return await self.client.post(
             path, data={**token, **(fields or {})}, headers={**OWN, **headers}

@@ -203,26 +203,28 @@ async def test_a_limit_that_somebody_saved_meanwhile_is_not_overwritten(visitor:
     await visitor.log_in()
     path = "/console/tenants/-/limits"
     await visitor.get("/console/tenants")
-    chosen = {"limit": "rpm", "value": "88", "tenant": ["acme", "globex"]}
+    chosen: dict[str, str | list[str]] = {
+        "limit": "rpm", "value": "88", "tenant": ["acme", "globex"],
+    }  # fmt: skip
     seen: list[str] = []
     async with asyncio.timeout(10):  # the gateway hears of a new tenant within a moment
         while [each.split(":")[0] for each in seen] != ["acme", "globex"]:
-            shown = await visitor.post(f"{path}/effect", chosen)  # type: ignore[arg-type]
+            shown = await visitor.post(f"{path}/effect", chosen)
             seen = re.findall('name="seen" value="([^"]+)"', shown.text)
     await verbs.put_tenant_limits(ME, "globex", Limits(rpm=5))
-    late = await visitor.post(path, {**chosen, "seen": seen})  # type: ignore[arg-type]
+    late = await visitor.post(path, {**chosen, "seen": seen})
     assert late.status_code == 409
     assert "Nothing was saved: the limits of globex were changed meanwhile" in late.text
     assert [(await verbs.get_tenant(each)).limits.rpm for each in ("acme", "globex")] == [None, 5]
     again = {"globex": (await verbs.get_tenant("globex")).limits_version}
     seen = [seen[0], f"globex:{again['globex']}"]
-    assert (await visitor.post(path, {**chosen, "seen": seen})).status_code == 303  # type: ignore[arg-type]
+    assert (await visitor.post(path, {**chosen, "seen": seen})).status_code == 303
     assert [(await verbs.get_tenant(each)).limits.rpm for each in ("acme", "globex")] == [88, 88]
 
 
 async def post_chosen(visitor: Visitor, path: str, fields: dict[str, str]) -> str:
     """The form of two tenants, as a browser sends a name twice."""
-    both = {**fields, "tenant": ["acme", "globex"]}
-    answer = await visitor.post(path, both)  # type: ignore[arg-type]
+    both: dict[str, str | list[str]] = {**fields, "tenant": ["acme", "globex"]}
+    answer = await visitor.post(path, both)
     assert answer.status_code in (200, 303), answer.text
     return answer.text
