@@ -25,6 +25,7 @@ from gateway.domain.decisions import (
 )
 from gateway.domain.scopes import ScopeLimits, ScopeUse
 from gateway.serving.ports import Births, HeldLease, LedgerUnavailable
+from gateway.serving.sweeping import IDLE_MS
 
 RENEWED_AT_ONCE = 256
 """Leases that one script renews: a larger holder does not keep the others of its server waiting."""
@@ -143,10 +144,14 @@ class RedisLedger(ActiveTenants):
         reply = await self._scripts.run("observe", tenant_id, ("", b""), is_urgent=False)
         return cast("int", reply[0]), cast("int", reply[1])
 
-    async def _begun(self, tenant_id: str) -> None:
-        """Nothing was known of it, so neither may be that it is active. Where this fails its next
-        mark says so."""
+    async def _begun(self, tenant_id: str, born_ms: int, is_look: bool) -> None:
+        """Nothing was known of it, so neither may be that it is active. Who only looks at an idle
+        tenant marks nobody, unless gateways may still rely on marks that the store has lost. Where
+        this fails its next mark says so."""
         now_ms = int(time.time() * 1000) if self._clock_ms is None else self._clock_ms()
+        was_lost = born_ms > 0 and now_ms - born_ms <= IDLE_MS
+        if is_look and not was_lost:
+            return
         with suppress(LedgerUnavailable):
             await self.mark_active([tenant_id], now_ms=now_ms)
 

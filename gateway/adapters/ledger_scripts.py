@@ -35,6 +35,7 @@ _EACH = re.compile(r"^ *-- each scope\n(.*?)^ *-- end each\n", re.MULTILINE | re
 KEYS = ("book", "due", "money", "recent")
 KEYS_KEPT = 4096
 _UNBORN, _AGAIN = -1, -2
+_LOOKS = frozenset({"observe"})
 
 Argument = str | int | bytes
 
@@ -78,7 +79,8 @@ class LedgerScripts:
     Where the store knows nothing of the tenant, `births` is asked since when, and the tenant is
     begun; where more leases have lapsed than one script takes care of, it is run again. All of that
     may take `timeout_ms`, beside what the client allows a single call. `on_begun` is told who was
-    begun. `clock_ms` replaces the server's time in tests.
+    begun, since when the store remembers (Unix ms, 0 where it never lost anything), and whether
+    somebody only looked. `clock_ms` replaces the server's time in tests.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class LedgerScripts:
         ttl_ms: int,
         timeout_ms: int,
         clock_ms: Callable[[], int] | None,
-        on_begun: Callable[[str], Awaitable[None]],
+        on_begun: Callable[[str, int, bool], Awaitable[None]],
     ) -> None:
         self._births = births
         self._on_begun = on_begun
@@ -115,17 +117,17 @@ class LedgerScripts:
             async with asyncio.timeout(self._timeout_s if is_urgent else None):
                 while reply[0] in (_UNBORN, _AGAIN):
                     if reply[0] == _UNBORN:
-                        await self._begin(tenant_id)
+                        await self._begin(tenant_id, is_look=name in _LOOKS)
                     reply = await self._once(name, tenant_id, arguments)
                 return reply
         except (RedisError, OSError, TimeoutError) as error:
             raise LedgerUnavailable(type(error)) from error
 
-    async def _begin(self, tenant_id: str) -> None:
+    async def _begin(self, tenant_id: str, *, is_look: bool) -> None:
         born_ms = 0 if self._births is None else await self._births.born_ms(tenant_id)
         complete = (born_ms + self._ttl_ms, born_ms + WINDOW_CELLS * 1000) if born_ms else (0, 0)
         await self._once("begin", tenant_id, (*complete, self._ttl_ms))
-        await self._on_begun(tenant_id)
+        await self._on_begun(tenant_id, born_ms, is_look)
 
     async def _once(self, name: str, tenant_id: str, arguments: Sequence[Argument]) -> list[object]:
         now = "" if self._clock_ms is None else self._clock_ms()

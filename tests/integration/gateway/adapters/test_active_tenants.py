@@ -1,14 +1,28 @@
 """Which tenants may hold something, and whose turn it is to look, on a real Redis."""
 
+import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import pytest
 
 from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.redis import connect_redis
 from gateway.domain.scopes import ScopeLimits
+from gateway.serving.sweeping import IDLE_MS
 
 MANY = 1_000
+SCOPE = ScopeLimits("tenant", 1, 1, None, None)
+
+
+@dataclass
+class BornAt:
+    """A store that remembers since then."""
+
+    ms: int
+
+    async def born_ms(self, tenant_id: str) -> int:
+        return self.ms
 
 
 @pytest.fixture
@@ -53,8 +67,24 @@ async def test_a_turn_is_its_holders_to_keep(ledger: RedisLedger) -> None:
     assert not await ledger.claim_sweep("a", for_ms=1)
 
 
-async def test_who_begins_in_the_store_is_active(ledger: RedisLedger, redis_url: str) -> None:
-    """After a loss of everything a tenant can be found again as soon as anything is told of it, not
-    only when its gateway's next mark is due."""
-    await ledger.observe("acme", [ScopeLimits("tenant", 1, 1, None, None)])
+async def test_a_look_at_an_idle_tenant_marks_it_not(ledger: RedisLedger) -> None:
+    """Its page is not why it would be active; who asks for something is, also refused."""
+    await ledger.observe("acme", [SCOPE])
+    await ledger.reap("other")
+    assert await ledger.active_tenants(9) == []
+    await ledger.begin_month("new", "2026-12")
+    assert await ledger.active_tenants(9) == ["new"]
+
+
+async def test_who_begins_in_a_store_that_lost_everything_is_active(redis_url: str) -> None:
+    """A tenant can be found again as soon as anything is told or asked of it, not only when its
+    gateway's next mark is due: until then a gateway relies on one that is gone."""
+    client = connect_redis(redis_url, timeout_ms=5_000)
+    born = BornAt(ms=int(time.time() * 1000) - IDLE_MS // 2)
+    ledger = RedisLedger(client, ttl_ms=10_000, timeout_ms=5_000, births=born)
+    await ledger.observe("acme", [SCOPE])
     assert await ledger.active_tenants(9) == ["acme"]
+    born.ms -= IDLE_MS
+    await ledger.observe("later", [SCOPE])
+    assert await ledger.active_tenants(9) == ["acme"]
+    await client.aclose()
