@@ -22,7 +22,7 @@ from gateway.console.visit import Answer, Here, Visit
 from gateway.domain.account import TENANT_ROLES, Role, User
 from gateway.domain.permissions import Permission
 from gateway.errors import Unprocessable
-from gateway.http.admin_users import check_not_own, check_not_own_token
+from gateway.http.admin_users import check_no_more, check_not_own, check_not_own_token
 
 PATH = "/console/users"
 _FILTERS = ("email", "role", "tenant_id")
@@ -172,6 +172,7 @@ async def issue_token(visit: Here, user_id: FromPath[str]) -> Answer:
     user = await visit.parts.administration.get_user(user_id)
     try:
         wanted = wanted_token(form, now_ms=visit.now_ms)
+        check_no_more(visit.request.auth, wanted.scopes)
         secret = await visit.parts.administration.issue_token(
             visit.actor,
             user.email,

@@ -1,12 +1,14 @@
 """Users, their tokens and their sessions on the admin API."""
 
+from collections.abc import Collection
+
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery
 
 from gateway.administration.views import View, page_view, session_view, token_view, user_view
 from gateway.domain.account import User
-from gateway.domain.permissions import Permission
-from gateway.errors import Conflict
+from gateway.domain.permissions import PERMISSIONS_OF, Caller, Permission
+from gateway.errors import Conflict, Forbidden
 from gateway.http.access import needs
 from gateway.http.admin_bodies import (
     PasswordBody,
@@ -138,10 +140,11 @@ class UserController(Controller):
         self, request: AdminRequest, administration: Verbs, user_id: FromPath[str]
     ) -> View:
         """Give the user a token, which is in this answer and nowhere else. In a session nobody
-        gives one to themselves here: 409."""
+        gives one to themselves here: 409. A token that has scopes gives none with more: 403."""
         body = await read_body(request, TokenBody)
         if request.auth.via == "session":
             check_not_own_token(request.user, user_id)
+        check_no_more(request.auth, body.scopes)
         user = await administration.get_user(user_id)
         token = await administration.issue_token(
             actor_of(request),
@@ -176,3 +179,14 @@ def check_not_own_token(caller: User, user_id: str) -> None:
     session, so that it needs the password, whoever has got hold of the session."""
     if user_id == caller.id:
         raise Conflict("a token of one's own needs one's password: it is made at /console/account")
+
+
+def check_no_more(caller: Caller, scopes: Collection[str] | None) -> None:
+    """That a token which has scopes makes none with more, nor one without. Raises Forbidden."""
+    if caller.permissions == PERMISSIONS_OF[caller.user.role]:
+        return
+    if scopes is None:
+        raise Forbidden("the token has scopes, and makes no token without")
+    more = sorted(set(scopes) - caller.permissions)
+    if more:
+        raise Forbidden(f"the token has not the scopes {', '.join(more)}, and gives none of them")

@@ -224,3 +224,19 @@ async def test_who_may_only_look_sees_no_controls(visitor: Visitor) -> None:
         for control in ("Add a user", "Disable…", "Revoke…", "New token", "Change the role"):
             assert control not in page
     assert (await visitor.get("/console/users/user_nobody")).status_code == 404
+
+
+async def test_a_form_that_a_token_sends_makes_none_with_more(visitor: Visitor) -> None:
+    """As on the API: it is not what it is sent to that says what it may make."""
+    await visitor.log_in()
+    user = await made(visitor, "admin")
+    held = await visitor.administration.issue_token(ME, EMAIL, "t", scopes=["users.write"])
+    bearer = f"Bearer {held}"
+    fields: dict[str, str | list[str]] = {"name": "more", "expires": "90"}
+    for reach in ({"reach": "all"}, {"reach": "chosen", "scopes": "audit.read"}):
+        path = f"/console/users/{user.id}/tokens"
+        answer = await visitor.client.post(
+            path, data=fields | reach, headers={"authorization": bearer}
+        )
+        assert answer.status_code == 403, reach
+    assert [each.name for each in await visitor.administration.list_tokens(EMAIL)] == ["t"]

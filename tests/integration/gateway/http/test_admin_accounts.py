@@ -190,6 +190,26 @@ async def test_a_session_gives_no_token_to_whoever_it_is_of(api: AdminApi) -> No
     assert (await api.call("POST", own, {"name": "u"}, headers=bearer)).status_code == 201
 
 
+async def test_a_token_makes_none_with_more_than_it_has(api: AdminApi) -> None:
+    """403, for its own user as for others: neither other scopes nor a token without, whichever
+    role it would be held to."""
+    me, other = (await api.json("GET", "/session"))["user"], await made(api)
+    scopes = ["users.read", "users.write"]
+    body = {"name": "held", "scopes": scopes}
+    token = (await api.json("POST", f"/users/{me['id']}/tokens", body))["token"]
+    bearer = {"authorization": f"Bearer {token}"}
+    for user in (me, other):
+        path = f"/users/{user['id']}/tokens"
+        for more in (None, ["tenants.read"], ["users.read", "audit.read"]):
+            asked = {"name": "more", "scopes": more}
+            refused = await api.call("POST", path, asked, headers=bearer)
+            assert refused.status_code == 403, more
+            assert "the token has" in refused.json()["detail"]
+        assert "more" not in [each["name"] for each in (await api.json("GET", path))["items"]]
+        asked = {"name": "less", "scopes": ["users.read"]}
+        assert (await api.call("POST", path, asked, headers=bearer)).status_code == 201
+
+
 async def test_a_role_of_a_tenant_has_one(api: AdminApi) -> None:
     """One that exists; and whoever leaves the role leaves the tenant."""
     body = {"email": EMAIL, "role": "tenant_admin", "password": PASSWORD}
