@@ -12,6 +12,7 @@ from gateway.errors import Unprocessable
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 SECRET_CHARACTERS = 43
 """43 of 62 characters hold 256 bits."""
+ID_CHARACTERS = 20
 KEY_PREFIX = "sk-weir-"
 TOKEN_PREFIX = "wu-"  # noqa: S105 - the visible part of every token, not a secret
 SESSION_PREFIX = "ws-"
@@ -39,16 +40,19 @@ def csrf_of(session_secret: str) -> str:
     nothing of the secret, and no other site can read it."""
     key = session_secret.encode(errors="surrogatepass")
     number = int.from_bytes(hmac.digest(key, CSRF_MESSAGE, "sha256"))
-    characters = []
-    for _ in range(SECRET_CHARACTERS):
-        number, digit = divmod(number, len(BASE62))
-        characters.append(BASE62[digit])
-    return "".join(characters)
+    return _base62(number, SECRET_CHARACTERS)
 
 
 def new_id(kind: str) -> str:
     """A fresh identifier such as `key_…`: no braces, so that it may be part of a Redis hash tag."""
-    return f"{kind}_{_random(20)}"
+    return f"{kind}_{_random(ID_CHARACTERS)}"
+
+
+def id_of_form(kind: str, *form: str) -> str:
+    """The identifier of what that form makes, the same each time that it is sent; `form` has a
+    value that no other form has."""
+    digest = hashlib.sha256("\n".join(form).encode(errors="surrogatepass")).digest()
+    return f"{kind}_{_base62(int.from_bytes(digest), ID_CHARACTERS)}"
 
 
 def digest_of(secret: str) -> bytes:
@@ -71,3 +75,11 @@ def check_given_secret(secret: str, *, prefix: str = "") -> str:
 
 def _random(characters: int) -> str:
     return "".join(secrets.choice(BASE62) for _ in range(characters))
+
+
+def _base62(number: int, characters: int) -> str:
+    written = []
+    for _ in range(characters):
+        number, digit = divmod(number, len(BASE62))
+        written.append(BASE62[digit])
+    return "".join(written)

@@ -12,6 +12,7 @@ from gateway.administration.credentials import (
     KEY_PREFIX,
     check_given_secret,
     digest_of,
+    id_of_form,
     new_id,
     new_key_secret,
 )
@@ -31,6 +32,7 @@ GRACE_MAX_MS = 90 * 24 * 3600 * 1000
 HINT_CHARACTERS = 4
 LIVE_KEYS_MAX = 1000
 """Of a tenant. Every gateway holds them all, and whatever is done to a tenant reads each."""
+MADE_ALREADY = "made_already"
 MODELS_MAX = 100
 """Each request looks through the list of its key."""
 
@@ -52,12 +54,14 @@ class KeyVerbs(Store):
         secret: str | None = None,
         limits: Limits | Mapping[str, object] = Limits(),  # noqa: B008 - frozen
         within_tenant: bool = False,
+        form: str | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key and return it with its secret, which cannot be had again.
 
         `secret` brings one instead of having it made; Conflict where it is in use, or where the
-        tenant has LIVE_KEYS_MAX keys. `limits` and
-        `within_tenant` are as for `put_key_limits`.
+        tenant has LIVE_KEYS_MAX keys. `limits` and `within_tenant` are as for `put_key_limits`.
+        `form` is a value of the form that was filled in, which makes one key, however often it is
+        sent: Conflict(MADE_ALREADY) where it did; `key_id_of_form` says which.
         """
         values: dict[str, object] = {
             "tenant_id": tenant_id,
@@ -65,12 +69,14 @@ class KeyVerbs(Store):
             "class": _class_of(request_class),
             "expires_at": instant_of(check_expiry(expires_at_ms, now_ms=self._now_ms())),
             "ip_allow": check_networks(ip_allow),
+            "id": new_id("key") if form is None else key_id_of_form(tenant_id, form),
         }
         if secret is None:
             secret = new_key_secret()
         check_given_secret(secret, prefix=KEY_PREFIX)
         async with self._changing(actor) as change:
             owner = await existing_tenant(change.db, tenant_id)
+            await _check_not_made(change.db, values["id"])
             await self._check_room(change.db, tenant_id)
             values["models"] = allowed = await _checked_models(change.db, models)
             reach = await reach_of(
@@ -149,6 +155,7 @@ class KeyVerbs(Store):
             if grace_ms > 0:
                 await self._check_room(change.db, old.tenant_id, but=key_id)
             values: dict[str, object] = {
+                "id": new_id("key"),
                 "tenant_id": old.tenant_id,
                 "name": old.name,
                 "class": old.request_class,
@@ -186,6 +193,11 @@ class KeyVerbs(Store):
             raise Conflict(f"{tenant_id} has {LIVE_KEYS_MAX} keys: revoke some first")
 
 
+def key_id_of_form(tenant_id: str, form: str) -> str:
+    """The id of the key of that tenant which a form makes, made or not."""
+    return id_of_form("key", tenant_id, form)
+
+
 async def existing_key(db: AsyncConnection, key_id: str) -> ApiKey:
     """The key of that id. Raises NotFound."""
     rows = await db.execute(select(*KEY_COLUMNS).where(api_key.c.id == key_id))
@@ -193,6 +205,11 @@ async def existing_key(db: AsyncConnection, key_id: str) -> ApiKey:
     if row is None:
         raise NotFound(f"there is no key {key_id}")
     return key_from(row)
+
+
+async def _check_not_made(db: AsyncConnection, key_id: object) -> None:
+    if await db.scalar(select(api_key.c.id).where(api_key.c.id == key_id)) is not None:
+        raise Conflict(f"this form has made the key {key_id} already", code=MADE_ALREADY)
 
 
 async def _insert_key(
@@ -209,7 +226,6 @@ async def _insert_key(
         insert(api_key)
         .values(
             **values,
-            id=new_id("key"),
             digest=digest,
             secret_hint=secret[-HINT_CHARACTERS:],
             limits=given_fields(limits),

@@ -4,9 +4,11 @@ Whoever runs Weir sees them below a tenant's page, its own people below their ow
 with another `KeysOf`.
 """
 
+import secrets
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateway.administration.keys import MADE_ALREADY, key_id_of_form
 from gateway.console.confirmed import confirmed_sentence
 from gateway.console.forms import REFUSALS, Form
 from gateway.console.limit_form import FIELD, GROUPS, limits_form, read_limits
@@ -17,6 +19,8 @@ from gateway.domain.instants import instant_of
 from gateway.domain.tenant import ApiKey, Limits, RequestClass, Tenant
 from gateway.errors import Conflict, NotFound, Unprocessable
 
+ONCE = "once"
+"""What each form that is shown has for itself, so that it makes one key."""
 _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 _BOXES = {"models": "models"}
 """Fields that nothing is sent of where none of their boxes is ticked."""
@@ -103,7 +107,8 @@ async def show_new_key(visit: Visit, keys: KeysOf) -> Answer:
 
 
 async def create_key(visit: Visit, keys: KeysOf) -> Answer:
-    """Make it, and show its secret once: in this answer and nowhere else."""
+    """Make it, and show its secret once: in this answer and nowhere else. A page that is reloaded
+    sends its form again, which makes none."""
     form = await visit.form()
     form.need("name")
     limits = read_limits(form, of_key=True)
@@ -121,8 +126,11 @@ async def create_key(visit: Visit, keys: KeysOf) -> Answer:
             ip_allow=form.text("ip_allow").replace(",", " ").split() or None,
             limits=limits,
             within_tenant=keys.within_tenant,
+            form=form.optional(ONCE),
         )
     except REFUSALS as error:
+        if error.code == MADE_ALREADY:
+            return await _made_already(visit, keys, form)
         return _new_page(visit, keys, form.refused(error, _BOXES), status=422)
     said = confirmed_sentence(await visit.parts.administration.confirm_key(key.id))
     return visit.show(
@@ -175,12 +183,23 @@ async def revoke_key(visit: Visit, keys: KeysOf, key: ApiKey) -> Answer:
     return visit.go(keys.path_of(key), said=said)
 
 
+async def _made_already(visit: Visit, keys: KeysOf, form: Form) -> Answer:
+    made = key_id_of_form(keys.tenant.id, form.text(ONCE))
+    key = await visit.parts.administration.get_key(made)
+    said = (
+        f"The key {key.name} was made already, and none was made now. Its secret was shown then"
+        " and is not shown again; where nobody has kept it, replace the key."
+    )
+    return visit.go(keys.path_of(key), said=said, failed=True)
+
+
 def _new_page(visit: Visit, keys: KeysOf, form: Form, *, status: int = 200) -> Answer:
     return visit.show(
         "keys/new.html",
         status=status,
         keys=keys,
         form=form,
+        once=(ONCE, secrets.token_urlsafe(16)),
         classes=_CLASSES,
         models=sorted(model.id for model in visit.parts.directory.models()),
         groups=GROUPS,

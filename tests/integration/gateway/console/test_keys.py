@@ -9,6 +9,7 @@ from gateway.domain.tenant import ApiKey
 
 PATH = "/console/tenants/acme/keys"
 SECRET = re.compile(r'<code id="secret">([^<]+)</code>')
+ONCE = re.compile(r'name="once" value="([^"]+)"')
 NO_LIMITS = {f"none.{field.name}": "1" for field in FIELDS if field.key_none} | {
     "weight": "1",
     "cache_isolation": "tenant",
@@ -47,6 +48,33 @@ async def test_a_key_is_made_and_its_secret_shown_once(visitor: Visitor) -> None
         page = (await visitor.get(path)).text
         assert found[1] not in page
         assert "nightly" in page
+
+
+async def test_a_page_with_a_secret_that_is_reloaded_makes_no_second_key(visitor: Visitor) -> None:
+    """It leads to the one that was made, and says so; another form makes another, also of the same
+    name, and so does the same value with another tenant."""
+    await visitor.log_in()
+    fields = NO_LIMITS | {"name": "nightly", "class": "batch"}
+    once = ONCE.search((await visitor.get(f"{PATH}/new")).text)
+    assert once is not None
+    again = fields | {"once": once[1]}
+    assert SECRET.search((await visitor.post(PATH, again)).text)
+    (key,) = (await visitor.administration.list_keys("acme")).items
+    for _ in range(2):
+        answer = await visitor.post(PATH, again)
+        assert answer.headers["location"] == f"{PATH}/{key.id}"
+        page = (await visitor.get(answer.headers["location"])).text
+        assert "was made already, and none was made now" in page
+        await visitor.administration.revoke_key(ME, key.id)
+    assert (await visitor.administration.list_keys("acme")).items == [
+        await visitor.administration.get_key(key.id)
+    ]
+    other = ONCE.search((await visitor.get(f"{PATH}/new")).text)
+    assert other is not None
+    assert SECRET.search((await visitor.post(PATH, fields | {"once": other[1]})).text)
+    await visitor.administration.create_tenant(ME, "beta", "Beta")
+    answer = await visitor.post("/console/tenants/beta/keys", again)
+    assert SECRET.search(answer.text)
 
 
 async def test_what_is_wrong_with_a_new_key_stands_at_its_field(visitor: Visitor) -> None:
