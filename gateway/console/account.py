@@ -9,8 +9,8 @@ from gateway.console.account_words import (
     EXPIRIES,
     REACHES,
     ROLES,
-    TOKEN_NAMES,
     empty_token_form,
+    refused_token,
     role_name,
     scopes_of,
     wanted_token,
@@ -80,7 +80,7 @@ async def issue_own_token(visit: Here) -> Answer:
             expires_at_ms=wanted.expires_at_ms,
         )
     except REFUSALS as error:
-        refused = form.refused(error, TOKEN_NAMES)
+        refused = refused_token(form, error)
         return await _account_page(visit, token_form=refused, status=error.status)
     return await _account_page(visit, secret=(wanted.name, secret))
 

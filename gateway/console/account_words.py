@@ -5,7 +5,7 @@ from typing import NamedTuple
 from gateway.console.forms import Form
 from gateway.domain.account import Role
 from gateway.domain.permissions import PERMISSIONS_OF, Permission
-from gateway.errors import Unprocessable
+from gateway.errors import Conflict, Unprocessable, WeirError
 
 ROLES = {
     Role.ADMIN: "everything, users too",
@@ -35,8 +35,12 @@ PERMISSIONS = {
 }
 EXPIRIES = (("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never"))
 REACHES = (("all", "all that the role may"), ("chosen", "only what is ticked"))
-TOKEN_NAMES = {"scopes": "reach"}
+_TOKEN_NAMES = {"scopes": "reach"}
 """What is wrong with scopes is said once, above their boxes."""
+_MADE_ALREADY = (
+    "there is a token of that name already, and none was made now; its secret was shown when it was"
+    " made and is not shown again. Revoke it to make another."
+)
 _DAY_MS = 24 * 3_600_000
 
 
@@ -81,3 +85,12 @@ def wanted_token(form: Form, *, now_ms: int) -> WantedToken:
         None if reach == "all" else form.all("scopes"),
         now_ms + int(days) * _DAY_MS if days else None,
     )
+
+
+def refused_token(form: Form, error: WeirError) -> Form:
+    """The form of a token with why there is none. A page that shows a new one and is reloaded sends
+    its form again: that makes no second."""
+    if isinstance(error, Conflict):
+        form.errors["name"] = _MADE_ALREADY
+        return form
+    return form.refused(error, _TOKEN_NAMES)

@@ -9,8 +9,8 @@ from gateway.console.access import page
 from gateway.console.account_words import (
     EXPIRIES,
     REACHES,
-    TOKEN_NAMES,
     empty_token_form,
+    refused_token,
     role_choices,
     role_name,
     scopes_of,
@@ -181,7 +181,7 @@ async def issue_token(visit: Here, user_id: FromPath[str]) -> Answer:
             expires_at_ms=wanted.expires_at_ms,
         )
     except REFUSALS as error:
-        refused = form.refused(error, TOKEN_NAMES)
+        refused = refused_token(form, error)
         return await _user_page(visit, user, token_form=refused, status=error.status)
     return await _user_page(visit, user, secret=(wanted.name, secret))
 

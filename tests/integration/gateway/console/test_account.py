@@ -91,6 +91,9 @@ async def test_a_token_of_ones_own_needs_the_password(visitor: Visitor) -> None:
     assert caller is not None
     assert caller.user.email == EMAIL
     assert found[1] not in (await visitor.get(PATH)).text
+    answer = await visitor.post(f"{PATH}/tokens", fields)
+    assert (answer.status_code, SECRET.search(answer.text)) == (409, None)
+    assert "is not shown again" in answer.text
     assert (await visitor.post(f"{PATH}/tokens/mine/revoke")).status_code == 303
     assert await visitor.administration.caller_by_token(found[1]) is None
 
