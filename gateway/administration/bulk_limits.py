@@ -62,19 +62,25 @@ class BulkLimitVerbs(Store):
     """The verbs on limits of many tenants."""
 
     async def put_many_limits(
-        self, actor: str, wanted: Sequence[tuple[str, Limits | Mapping[str, object]]]
+        self,
+        actor: str,
+        wanted: Sequence[tuple[str, Limits | Mapping[str, object]]],
+        *,
+        if_versions: Mapping[str, int] | None = None,
     ) -> BulkChange:
-        """Replace the limits of up to 1000 tenants. Raises Unprocessable naming the item, such as
-        `changes[3].limits.tpm`; then nothing is changed."""
+        """Replace the limits of up to 1000 tenants; `if_versions` is as for `change_many_limits`.
+        Raises Unprocessable naming the item, such as `changes[3].limits.tpm`; then nothing is
+        changed."""
         _check_count(len(wanted))
-        seen: set[str] = set()
+        named: set[str] = set()
         for index, (tenant_id, _) in enumerate(wanted):
-            if tenant_id in seen:
+            if tenant_id in named:
                 field = f"changes[{index}].tenant_id"
                 raise Unprocessable(f"{field}: it is named before", param=field)
-            seen.add(tenant_id)
+            named.add(tenant_id)
+        seen = if_versions or {}
         wishes = [
-            _Wish(tenant_id, replacement(limits), f"changes[{index}]")
+            _Wish(tenant_id, replacement(limits), f"changes[{index}]", seen.get(tenant_id))
             for index, (tenant_id, limits) in enumerate(wanted)
         ]
         return await self._revise_many(actor, wishes)

@@ -147,3 +147,27 @@ async def test_b11_many_limits_in_one_request(api: AdminApi) -> None:
     assert refused.status_code == 422
     assert refused.json()["param"] == "changes[1].limits.tpm"
     assert (await api.call("PUT", "/limits", {"changes": []}, role=Role.VIEWER)).status_code == 403
+
+
+async def test_b11_limits_that_somebody_changed_meanwhile_are_left(api: AdminApi) -> None:
+    """B11: all of them where one is of another version, which is named; none is asked for."""
+    await api.json("POST", "/tenants", {"id": "globex", "name": "G"})
+    seen = {
+        name: (await api.json("GET", f"/tenants/{name}"))["limits_version"]
+        for name in ("acme", "globex")
+    }
+    await api.json("PUT", "/tenants/globex/limits", {"rpm": 7})
+    changes = [
+        {"tenant_id": name, "limits": {"tpm": 5}, "if_version": version}
+        for name, version in seen.items()
+    ]
+    refused = await api.call("PUT", "/limits", {"changes": changes})
+    assert (refused.status_code, refused.json()["code"]) == (409, "limits_changed")
+    assert "globex" in refused.json()["detail"]
+    assert "acme" not in refused.json()["detail"]
+    assert (await api.json("GET", "/tenants/acme/limits"))["tpm"] is None
+    changes[1]["if_version"] = (await api.json("GET", "/tenants/globex"))["limits_version"]
+    done = await api.json("PUT", "/limits", {"changes": changes})
+    assert [item["changed"] for item in done["items"]] == [True, True]
+    unseen = [{"tenant_id": "acme", "limits": {"tpm": 6}}]
+    assert (await api.json("PUT", "/limits", {"changes": unseen}))["items"][0]["changed"]
