@@ -1,15 +1,18 @@
 """`weir key`: create, list, revoke and rotate API keys."""
 
 import re
+from collections.abc import Awaitable, Callable
 
 import click
 
+from gateway.administration import Administration
 from gateway.administration.views import key_view, page_view
 from gateway.commands.confirmed import with_confirmation
 from gateway.commands.connection import Connection, connected
 from gateway.commands.output import instant_option, show_one, show_page
 from gateway.commands.paging import paged
-from gateway.domain.tenant import RequestClass
+from gateway.domain.confirmation import Confirmation
+from gateway.domain.tenant import ApiKey, RequestClass
 
 COLUMNS = ("id", "name", "class", "secret_hint", "expires_at", "revoked_at", "rotated_to")
 DURATION = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>ms|s|m|h|d)")
@@ -46,8 +49,10 @@ def create(
     models: tuple[str, ...],
     ip_allow: tuple[str, ...],
 ) -> None:
-    """Create a key and print its secret, which cannot be shown again."""
-    created, secret = connection.run(
+    """Create a key and print its secret, which cannot be shown again; says which gateways have not
+    confirmed that they take it."""
+    _show_new(
+        connection,
         lambda administration: administration.create_key(
             connection.actor,
             tenant_id,
@@ -56,9 +61,8 @@ def create(
             expires_at_ms=expires_at,
             models=models or None,
             ip_allow=ip_allow or None,
-        )
+        ),
     )
-    show_one(key_view(created, secret=secret), as_json=connection.as_json)
 
 
 @key.command("list")
@@ -105,10 +109,24 @@ def _duration_ms(_context: click.Context, option: click.Parameter, value: str) -
 )
 @connected
 def rotate(connection: Connection, key_id: str, grace_ms: int) -> None:
-    """Replace a key by a new one with the same settings and print its secret."""
-    replacement, secret = connection.run(
+    """Replace a key by a new one with the same settings and print its secret; says which gateways
+    have not confirmed that they take it."""
+    _show_new(
+        connection,
         lambda administration: administration.rotate_key(
             connection.actor, key_id, grace_ms=grace_ms
-        )
+        ),
     )
-    show_one(key_view(replacement, secret=secret), as_json=connection.as_json)
+
+
+def _show_new(
+    connection: Connection,
+    make: Callable[[Administration], Awaitable[tuple[ApiKey, str]]],
+) -> None:
+    async def confirmed(administration: Administration) -> tuple[ApiKey, str, Confirmation]:
+        made, secret = await make(administration)
+        return made, secret, await administration.confirm_key(made.id)
+
+    made, secret, found = connection.run(confirmed)
+    view = with_confirmation(key_view(made, secret=secret), found)
+    show_one(view, as_json=connection.as_json)

@@ -39,8 +39,11 @@ def test_those_that_have_not_confirmed_are_named(
     """The change is made, and the status is 0; limits as JSON are what `limit show` prints."""
     asyncio.run(_tell(redis_url))
     monkeypatch.setenv("WEIR_REDIS_URL", redis_url)
+    rotated = weir.json("key", "rotate", key_id)
+    created = weir.json("key", "create", "acme", "--name", "k")
     revoked = weir.json("key", "revoke", key_id)
-    assert (revoked["unconfirmed"], revoked["unknown"]) == (["gw-b"], None)
+    for shown in (rotated, created, revoked):
+        assert (shown["unconfirmed"], shown["unknown"]) == (["gw-b"], None)
     assert weir.json("tenant", "suspend", "acme")["unconfirmed"] == ["gw-b"]
     assert weir.ok("limit", "set", "acme", "--rpm", "7").endswith("unconfirmed: gw-b\n")
     shown = weir.json("limit", "set", "acme", "--rpm", "8")

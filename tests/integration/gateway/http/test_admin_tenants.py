@@ -222,6 +222,7 @@ async def test_a_secret_is_shown_once(api: AdminApi) -> None:
     }
     created = await api.call("POST", "/tenants/acme/keys", body)
     assert created.status_code == 201
+    assert created.headers["x-weir-unconfirmed"] == "unknown; no_store"
     key = created.json()
     secret = key.pop("secret")
     assert re.fullmatch(r"sk-weir-[0-9A-Za-z]{43}", secret)
@@ -242,6 +243,7 @@ async def test_a_key_is_rotated_and_revoked(api: AdminApi) -> None:
     await api.json("PUT", f"/keys/{old['id']}/limits", {"rpm": 3})
     rotated = await api.call("POST", f"/keys/{old['id']}/rotate", {"grace_ms": 60_000})
     assert rotated.status_code == 201
+    assert rotated.headers["x-weir-unconfirmed"] == "unknown; no_store"
     new = rotated.json()
     assert new["secret"] != old["secret"]
     assert new["limits"] == {**OF_A_KEY, "rpm": 3}
