@@ -41,9 +41,12 @@ def tenants_shown(
 
 def limit_permille(tenant: Row) -> int:
     """How much of its tightest limit a tenant uses; over 1000 where it uses more, 0 where it has
-    none. A limit of 0 is all used up."""
+    none. A limit of 0 is all used up for who uses something or waits, and nobody else's."""
+    waits = bool(tenant["sequences_queued"])
     shares = [
-        1_000 if tenant[limit] == 0 else tenant[used] * 1_000 // tenant[limit]
+        tenant[used] * 1_000 // tenant[limit]
+        if tenant[limit]
+        else (1_000 if tenant[used] or waits else 0)
         for used, limit in AGAINST_LIMIT
         if tenant[limit] is not None and tenant[used] is not None
     ]

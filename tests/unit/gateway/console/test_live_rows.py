@@ -35,7 +35,7 @@ def test_who_is_nearest_to_any_limit_comes_first() -> None:
     tenants = [
         tenant("charged", tokens_last_minute=9),
         tenant("half", sequences_running=5, max_sequences=10),
-        tenant("closed", max_sequences=0),
+        tenant("closed", max_sequences=0, sequences_queued=1),
         tenant("tokens", tokens_last_minute=900, tpm=1_000),
         tenant("over", requests_last_minute=30, rpm=20),
         tenant("waits", sequences_queued=6),
@@ -44,6 +44,17 @@ def test_who_is_nearest_to_any_limit_comes_first() -> None:
     shown = [row["id"] for row in tenants_shown(tenants).rows]
     assert shown == ["over", "closed", "tokens", "half", "waits", "charged", "idle"]
     assert limit_permille(tenant("u", sequences_queued=None, max_queued=1)) == 0
+
+
+def test_a_limit_of_nothing_is_near_only_to_who_uses_or_waits() -> None:
+    """0 of 0 is nobody's hurry: one that runs 3 of 4 comes first."""
+    closed = tenant("closed", max_sequences=0, tpm=0, rpm=0, max_queued=0)
+    busy = tenant("busy", sequences_running=3, max_sequences=4)
+    assert [row["id"] for row in tenants_shown([closed, busy]).rows] == ["busy", "closed"]
+    assert limit_permille(closed) == 0
+    assert limit_permille(tenant("still", requests_last_minute=1, rpm=0)) == 1_000
+    assert limit_permille(tenant("held", sequences_queued=1, max_sequences=0)) == 1_000
+    assert limit_permille(tenant("runs", sequences_running=1, max_queued=0)) == 0
 
 
 def test_a_search_looks_at_ids_and_names_and_no_more_than_some_are_shown() -> None:
