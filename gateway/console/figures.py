@@ -64,13 +64,15 @@ def ms(duration_ms: float | None) -> str:
 
 
 def percent(part: int | None, of: int | None) -> str:
-    """`37 %` of a whole, cut; `0.4 %` below 10; not known where the whole is 0 or not known."""
+    """`37 %` of a whole, rounded, but to 100 only what is all of it; `0.4 %` below 10; not known
+    where the whole is 0 or not known."""
     if part is None or not of:
         return UNKNOWN
-    tenths = part * 1_000 // of
+    tenths = _rounded(part * 1_000, of)
     if 0 < tenths < 100:
         return _unit(f"{tenths // 10}.{tenths % 10}", "%")
-    return _unit(f"{tenths // 10}", "%")
+    whole_percent = _rounded(part * 100, of)
+    return _unit(f"{min(whole_percent, 99) if part < of else whole_percent}", "%")
 
 
 def money(amount: str | None, currency: str | None = None) -> str:
@@ -162,6 +164,11 @@ def _moment(at: str | int | datetime | None) -> datetime | None:
 
 def _rfc3339(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _rounded(part: int, of: int) -> int:
+    """The nearest whole number; a half is rounded up."""
+    return (2 * part + of) // (2 * of)
 
 
 def _relative(context: Context, moment: datetime) -> str:

@@ -97,10 +97,23 @@ def test_durations_have_the_unit_that_they_are_read_in(duration_ms: float, shown
 
 @pytest.mark.parametrize(
     ("part", "of", "shown"),
-    [(37, 100, "37 %"), (4, 1000, "0.4 %"), (1, 3, "33 %"), (0, 5, "0 %"), (999, 1000, "99 %")],
+    [
+        (37, 100, "37 %"),
+        (4, 1000, "0.4 %"),
+        (1, 3, "33 %"),
+        (0, 5, "0 %"),
+        (656, 1000, "66 %"),
+        (344, 1000, "34 %"),
+        (125, 1000, "13 %"),
+        (996, 10_000, "10 %"),
+        (86, 10_000, "0.9 %"),
+        (999, 1000, "99 %"),
+        (1000, 1000, "100 %"),
+        (1006, 1000, "101 %"),
+    ],
 )
-def test_shares_are_cut(part: int, of: int, shown: str) -> None:
-    """999 of 1000 are not yet 100 %."""
+def test_shares_are_rounded(part: int, of: int, shown: str) -> None:
+    """Two that are the whole together look like it; 999 of 1000 are not yet 100 %."""
     assert plain(percent(part, of)) == shown
 
 
