@@ -1,8 +1,9 @@
 """API keys: create, list, revoke, rotate. A secret leaves here once, when it is made."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import ARRAY, Text, any_, func, insert, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, key_from
@@ -35,6 +36,13 @@ LIVE_KEYS_MAX = 1000
 MADE_ALREADY = "made_already"
 MODELS_MAX = 100
 """Each request looks through the list of its key."""
+
+
+class KeyName(NamedTuple):
+    """What a key is called, and whose it is."""
+
+    name: str
+    tenant_id: str
 
 
 class KeyVerbs(Store):
@@ -111,6 +119,15 @@ class KeyVerbs(Store):
             await existing_tenant(db, tenant_id)
         query = select(*KEY_COLUMNS).where(api_key.c.tenant_id == tenant_id)
         return await self._page(query, api_key.c.id, key_from, limit, cursor)
+
+    @verb
+    async def name_keys(self, key_ids: Sequence[str]) -> dict[str, KeyName]:
+        """What keys are called, revoked ones too; without those that there are not."""
+        wanted = any_(literal(list(key_ids), ARRAY(Text)))
+        query = select(api_key.c.id, api_key.c.name, api_key.c.tenant_id)
+        async with self._reading() as db:
+            rows = await db.execute(query.where(api_key.c.id == wanted))
+        return {row.id: KeyName(row.name, row.tenant_id) for row in rows}
 
     async def revoke_key(self, actor: str, key_id: str) -> ApiKey:
         """Revoke a key for good: refused within a second on every gateway. Harmless twice."""

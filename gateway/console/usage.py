@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from litestar import get
 
+from billing.postgres.usage_charts import UsageChart
 from gateway.adapters.completeness import Found
 from gateway.adapters.usage_reports import standing_view
 from gateway.administration.views import View
@@ -29,11 +30,13 @@ from gateway.console.usage_ask import (
 from gateway.console.usage_figures import (
     MEASURES,
     Label,
+    Told,
     amounts_of,
     groups_file,
     plot_file,
     plot_of,
     size_of,
+    told_label,
 )
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.domain.instants import ms_of
@@ -138,10 +141,11 @@ async def usage_file(visit: Visit, which: UsageFile, *, held_to: str | None = No
         raise Unprocessable(f"{field}: {message}", param=field)
     listed = GROUPS_IN_FILE if which is UsageFile.GROUPS else 0
     view = await _look(visit, ask, held_to, limit=listed, whole=True)
+    told = await _told(visit, ask, view.chart, held_to)
     if which is UsageFile.GROUPS:
-        content = groups_file(ask, view.chart, money=visit.may(Permission.INVOICES_READ))
+        content = groups_file(ask, view.chart, told, money=visit.may(Permission.INVOICES_READ))
     else:
-        content = plot_file(plot_of(ask, view.chart, view.now, view.label))
+        content = plot_file(plot_of(ask, view.chart, view.now, told_label(told)))
     stem = which.removesuffix(".csv")
     return file_response(
         content, f"usage-{stem}-by-{ask.by}-{ask.first}-{ask.last}.csv", "text/csv"
@@ -274,6 +278,19 @@ async def _labels(visit: Visit, ask: Ask, held_to: str | None) -> Label:
         return of_tenant
     names = dict(await _keys(visit, held_to or ask.tenant_id)) if ask.by == "key" else {}
     return lambda name: names.get(name, name)
+
+
+async def _told(visit: Visit, ask: Ask, chart: UsageChart, held_to: str | None) -> Told:
+    """What a file tells of tenants and keys beside their ids; nothing of what is no more there.
+    Raises StoreUnavailable."""
+    groups = list(dict.fromkeys([*(name for name, _ in chart.groups), *chart.top]))
+    if ask.by == "tenant":
+        found = map(visit.parts.directory.tenant, groups)
+        return {tenant.id: (tenant.name,) for tenant in found if tenant is not None}
+    if ask.by == "key" and visit.may(Permission.KEYS_READ):
+        keys = await visit.parts.administration.name_keys(groups)
+        return {name: key for name, key in keys.items() if held_to in (None, key.tenant_id)}
+    return {}
 
 
 def _now(visit: Visit) -> datetime:

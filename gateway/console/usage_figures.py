@@ -19,6 +19,9 @@ MEASURES = {
     Measure.REQUESTS: "Requests",
 }
 Label = Callable[[str], str]
+TOLD = {"tenant": ("name",), "key": ("name", "tenant")}
+"""What the file of groups tells of each beside its id, the name first."""
+Told = Mapping[str, Sequence[str]]
 
 
 def plot_of(ask: Ask, chart: UsageChart, now: datetime, label: Label) -> dict[str, Any]:
@@ -56,19 +59,31 @@ def amounts_of(costs: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(show_amount(pico, currency), currency) for currency, pico in sorted(costs.items())]
 
 
-def groups_file(ask: Ask, chart: UsageChart, *, money: bool) -> str:
+def told_label(told: Told) -> Label:
+    """`name (id)`, of which a file has no two alike; what has no name of its own is its id."""
+
+    def label(group: str) -> str:
+        name = told[group][0] if group in told else group
+        return group if name == group else f"{name} ({group})"
+
+    return label
+
+
+def groups_file(ask: Ask, chart: UsageChart, told: Told, *, money: bool) -> str:
     """The table as CSV, with costs by currency where `money` may be seen."""
     currencies = sorted(chart.whole.costs) if money else []
+    beside = TOLD.get(ask.by, ())
     head = [
-        ask.by, "first_day", "last_day", "requests", "input_tokens", "cached_input_tokens",
+        ask.by, *beside, "first_day", "last_day", "requests", "input_tokens", "cached_input_tokens",
         "output_tokens", "provisional_requests",
         *(f"cost_{currency}" for currency in currencies),
         *(["unpriced_requests"] if money else []),
     ]  # fmt: skip
     rows = (
         [
-            name, ask.first, ask.last, counts.requests, counts.prompt_tokens,
-            counts.cached_prompt_tokens, counts.output_tokens, counts.provisional_requests,
+            name, *told.get(name, [""] * len(beside)), ask.first, ask.last, counts.requests,
+            counts.prompt_tokens, counts.cached_prompt_tokens, counts.output_tokens,
+            counts.provisional_requests,
             *(_amount(counts.costs, currency) for currency in currencies),
             *([counts.unpriced_requests] if money else []),
         ]

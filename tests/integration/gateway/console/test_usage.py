@@ -89,7 +89,32 @@ async def test_figures_are_the_records(visitor: Visitor, world: InvoiceWorld) ->
         assert shown in page
     lines = rows((await visitor.get(f"/console/usage/over-time.csv?{days()}")).text)
     assert len(lines) == 24
-    assert lines[3] == {"start_utc": at(3)[:19] + "Z", HOSTILE: "0", "Acme": "64", "Globex": "0"}
+    drawn = {f"{HOSTILE} (evil)": "0", "Acme (acme)": "64", "Globex (globex)": "0"}
+    assert lines[3] == {"start_utc": at(3)[:19] + "Z", **drawn}
+
+
+async def test_files_tell_groups_by_id_and_by_name(visitor: Visitor, world: InvoiceWorld) -> None:
+    """Two tenants of one name have a column each; a key's row says its name and whose it is; a
+    tenant's own files say it too, and what is no key any more has its id alone."""
+    verbs = visitor.administration
+    await verbs.create_tenant(ME, "acme-2", "Acme")
+    key, _ = await verbs.create_key(ME, "acme-2", "Nightly", "batch")
+    await world.use(at(5), tenant_id="acme-2", api_key_id=key.id)
+    await visitor.log_in()
+    groups = rows((await visitor.get(f"/console/usage/groups.csv?{days()}")).text)
+    assert {each["tenant"]: each["name"] for each in groups} == {
+        "acme": "Acme", "acme-2": "Acme", "globex": "Globex", "evil": HOSTILE,
+    }  # fmt: skip
+    over = rows((await visitor.get(f"/console/usage/over-time.csv?{days()}")).text)
+    assert (over[5]["Acme (acme)"], over[5]["Acme (acme-2)"]) == ("0", "32")
+    groups = rows((await visitor.get(f"/console/usage/groups.csv?{days(by='key')}")).text)
+    named = {each["key"]: (each["name"], each["tenant"]) for each in groups}
+    assert named == {key.id: ("Nightly", "acme-2"), "key-1": ("", ""), "'=2+3": ("", "")}
+    over = rows((await visitor.get(f"/console/usage/over-time.csv?{days(by='key')}")).text)
+    assert over[5][f"Nightly ({key.id})"] == "32"
+    await visitor.log_in(Role.TENANT_ADMIN, tenant_id="acme-2")
+    (own,) = rows((await visitor.get(f"/console/own/usage/groups.csv?{days(by='key')}")).text)
+    assert (own["key"], own["name"], own["tenant"]) == (key.id, "Nightly", "acme-2")
 
 
 async def test_each_filter_group_and_measure(visitor: Visitor, world: InvoiceWorld) -> None:
