@@ -66,8 +66,8 @@ def _asked(query: Form, since_ms: int, until_ms: int) -> Asked:
 
 
 def _empty(visit: Visit) -> Form:
-    """The last seven days that are over."""
-    until = visit.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    """The last seven days, up to this minute: of a system that is new, what it has done today."""
+    until = visit.now.replace(second=0, microsecond=0)
     return Form.filled(
         {
             "since": f"{until - _WEEK:%Y-%m-%dT%H:%M}",

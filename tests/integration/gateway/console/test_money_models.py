@@ -1,10 +1,11 @@
 """Unit cost and reconciliation: asked in a form, answered as the APIs and commands answer."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from console_visitor import Visitor
-from unit_cost_rows import rows, store
+from unit_cost_rows import SINCE, add_samples, add_workers, rows, store
 
 from billing.domain.reconciliation.findings import Check, Finding, Verdict, terms
 from billing.postgres.reconcile_runs import Kind, keep_run
@@ -40,6 +41,36 @@ async def test_the_unit_cost_is_a_form_and_then_a_table(visitor: Visitor, gatewa
     assert 'id="f-gpus-error"' in wrong.text
     assert 'value="many"' in wrong.text
     assert (await visitor.get(f"{COST}?since=x")).status_code == 422
+
+
+async def test_the_form_asks_for_a_week_that_today_is_a_part_of(
+    visitor: Visitor, gateway: Gateway
+) -> None:
+    """What a new system did today is in it; and that no worker was seen is no misunderstanding."""
+    await visitor.log_in(Role.FINANCE)
+    page = (await visitor.get(COST)).text
+    since, until = (
+        datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        for name in ("since", "until")
+        if (found := re.search(rf'name="{name}"[^>]*value="([^"]*)"', page))
+    )
+    assert timedelta(0) <= datetime.now(UTC) - until < timedelta(minutes=2)
+    assert until - since == timedelta(days=7)
+    asked = (
+        f"{COST}?since={since:%Y-%m-%dT%H:%M}&until={until:%Y-%m-%dT%H:%M}"
+        "&price_per_gpu_hour=2.35&from_samples=1"
+    )
+    empty = await visitor.get(asked)
+    assert empty.status_code == 422
+    assert "There is no answer to this: see the fields below." in empty.text
+    assert "no worker was seen in that time" in empty.text
+    now = datetime.now(UTC)
+    async with gateway.usage_postgres.begin() as db:
+        await add_workers(db, ("seen-today", "m"))
+        await add_samples(db, "seen-today", *(now - SINCE - timedelta(minutes=n) for n in (9, 8)))
+    answer = await visitor.get(asked)
+    assert answer.status_code == 200, answer.text
+    assert "GPU-hours at 2.35" in answer.text
 
 
 async def test_what_gateways_found_is_listed_with_details(
