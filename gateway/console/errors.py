@@ -5,11 +5,11 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from litestar import Request, Response
+from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
 from gateway.console.guard import login_path
-from gateway.console.rendering import html_response, redirect_response
+from gateway.console.rendering import PAGE_HEADERS, html_response, redirect_response
 from gateway.console.visit import Answer, Visit
 from gateway.errors import Forbidden, Unauthorized, WeirError
 from gateway.http.session_cookie import SESSION_COOKIE
@@ -73,7 +73,7 @@ def _error_page(visit: Visit, error: Exception) -> Answer:
     if isinstance(error, Forbidden) and error.code in _NOT_OUR_FORM:
         title, detail, advice = "This form was not taken", "", _FORM_ADVICE
     if "hx-request" in visit.request.headers:
-        return html_response("", status=status)
+        return _part_refused(status, detail)
     return visit.show(
         "error_alone.html" if visit.caller is None else "error.html",
         status=status,
@@ -82,6 +82,15 @@ def _error_page(visit: Visit, error: Exception) -> Answer:
         detail=detail[:DETAIL_CHARACTERS_MAX],
         advice=advice,
     )
+
+
+def _part_refused(status: int, detail: str) -> Answer:
+    """Of a part that reads itself anew: it stays as it is, and the page says the cause that a 503
+    names beside it."""
+    if status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return html_response("", status=status)
+    cause = detail.partition(";")[0][:DETAIL_CHARACTERS_MAX]
+    return Response(cause, status_code=status, media_type=MediaType.TEXT, headers=PAGE_HEADERS)
 
 
 def _told(error: Exception) -> tuple[int, str]:

@@ -15,7 +15,7 @@ OLD_MS = 15_000
 
 def test_figures_that_are_old_say_why(visit: Come, console_system: WeirDev) -> None:
     """That a store is away is told from a gateway that is; nothing old is called well; and all is
-    over with the first answer."""
+    over with the first answer. The cause is the last one that was told."""
     with visit() as visitor:
         visitor.expected += ["503", "ERR_FAILED", "Failed to fetch"]
         page = visitor.log_in(user(console_system, "viewer"))
@@ -27,10 +27,15 @@ def test_figures_that_are_old_say_why(visit: Come, console_system: WeirDev) -> N
         expect(note).to_contain_text("the gateway answers that Postgres or Redis does not")
         expect(well).to_be_hidden()
         page.unroute(NOW)
-        expect(note).to_be_hidden(timeout=OLD_MS)
-        expect(well).to_be_visible()
+        cause = "Postgres cannot be reached"
+        page.route(
+            NOW, lambda route: route.fulfill(status=503, content_type="text/plain", body=cause)
+        )
+        expect(note).to_contain_text(f"UTC: {cause}.", timeout=OLD_MS)
+        page.unroute(NOW)
         page.route(NOW, lambda route: route.abort())
         expect(note).to_contain_text("the gateway does not answer", timeout=OLD_MS)
         expect(well).to_be_hidden()
         page.unroute(NOW)
         expect(note).to_be_hidden(timeout=OLD_MS)
+        expect(well).to_be_visible()

@@ -83,12 +83,17 @@
     region.querySelector(".stale").hidden = true;
   };
   const reasons = new Map([[undefined, "the gateway does not answer"], [503, "the gateway answers that Postgres or Redis does not"]]);
-  const isOld = (region, status) => {
-    const why = reasons.get(status) ?? `the gateway answers with an error (${status})`;
+  // The cause that a 503 names in plain text; whoever else stands between sends pages.
+  const causeIn = (ctx) => {
+    const isPlain = ctx?.response?.status === 503 && ctx.response.headers.get("content-type")?.startsWith("text/plain");
+    return isPlain ? ctx.text?.trim().slice(0, 200) : "";
+  };
+  const isOld = (region, status, cause = "") => {
+    const why = cause || (reasons.get(status) ?? `the gateway answers with an error (${status})`);
     const note = region.querySelector(".stale");
-    if (region.classList.contains("is-stale") && (status === undefined || note.dataset.why === why)) return;
+    if (region.classList.contains("is-stale") && note.dataset.why === why) return;
     note.dataset.why = why;
-    note.textContent = `Not updated since ${clock(readAt.get(region))} UTC: ${why}. It is asked again every few seconds.`;
+    note.textContent = `Not updated since ${clock(readAt.get(region))} UTC: ${why}. The gateway is asked again every few seconds.`;
     note.hidden = false;
     region.classList.add("is-stale");
   };
@@ -108,7 +113,7 @@
     document.addEventListener(name, (event) => {
       const region = regionOf(event);
       const status = event.detail?.ctx?.response?.status;
-      if (region) isOld(region, status >= 400 ? status : undefined);
+      if (region) isOld(region, status >= 400 ? status : undefined, causeIn(event.detail?.ctx));
     });
   }
   document.addEventListener("visibilitychange", () => {
@@ -122,7 +127,7 @@
     if (document.hidden) return;
     for (const region of regions()) {
       const allowed_ms = 3000 * Number(region.dataset.live) + 2000;
-      if (Date.now() - readAt.get(region) > allowed_ms) isOld(region);
+      if (Date.now() - readAt.get(region) > allowed_ms && !region.classList.contains("is-stale")) isOld(region);
     }
   }, 1000);
 

@@ -222,11 +222,12 @@ async def test_what_is_not_known_is_no_zero(visitor: Visitor) -> None:
 async def test_without_postgres_a_page_says_so(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """503, nobody is logged out by it, and a live part keeps what it showed."""
+    """503, nobody is logged out by it, and a live part keeps what it showed: it is sent the cause
+    alone."""
     await visitor.log_in()
 
     async def away(*_: object) -> None:
-        raise StoreUnavailable("Postgres cannot be reached")
+        raise StoreUnavailable("Postgres cannot be reached; nothing was changed")
 
     monkeypatch.setattr(Administration, "caller_by_session", away)
     answer = await visitor.get("/console/workers")
@@ -234,7 +235,8 @@ async def test_without_postgres_a_page_says_so(
     assert "A store cannot be reached" in answer.text
     assert "set-cookie" not in answer.headers
     part = await visitor.get("/console/workers/now", **{"hx-request": "true"})
-    assert (part.status_code, part.text) == (503, "")
+    assert (part.status_code, part.text) == (503, "Postgres cannot be reached")
+    assert part.headers["content-type"].startswith("text/plain")
     assert (await visitor.get("/console/login")).status_code == 200
 
 
