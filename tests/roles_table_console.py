@@ -97,6 +97,8 @@ CONSOLE_ROWS: tuple[Row, ...] = (
     row("GET", "/console/requests/find",   "login ok    ok    ok    ok    ok    ok    ok", ok=303),
     row("GET", "/console/requests/{request_id}",
                                            "login ok    ok    ok    ok    ok    ok    404"),
+    row("GET", "/console/requests/{request_id}/now",
+                                           "login ok    ok    ok    ok    ok    ok    404"),
     row("GET", "/console/workers",         "login ok    ok    ok    ok    403   403   403"),
     row("GET", "/console/workers/now",     "login ok    ok    ok    ok    403   403   403"),
     row("GET", "/console/workers/new",     "login ok    403   403   403   403   403   403"),

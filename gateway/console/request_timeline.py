@@ -17,8 +17,8 @@ _SHORTEST_PERMILLE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: from `at_ms` after the arrival, and for how long; `lasted_ms` None is an instant,
-    or one that goes on."""
+    """One step: from `at_ms` after the arrival, and for how long, so far where it goes on;
+    `lasted_ms` None is an instant."""
 
     name: str
     note: str
@@ -38,7 +38,7 @@ def timeline_of(life: Mapping[str, Any], now_ms: int) -> list[Step]:
     until_ms = max(now_ms - arrived_ms, 0) if ended_ms is None else ended_ms
     steps = sorted(_steps(life, arrived_ms, ended_ms, until_ms), key=lambda step: step.at_ms)
     furthest_ms = max([until_ms, *(step.at_ms + (step.lasted_ms or 0) for step in steps)])
-    return [_drawn(step, max(furthest_ms, 1), until_ms) for step in steps]
+    return [_drawn(step, max(furthest_ms, 1)) for step in steps]
 
 
 def _steps(
@@ -75,9 +75,9 @@ def _whole_work(life: Mapping[str, Any], queued_ms: int, until_ms: int) -> Itera
         return
     yield Step(
         name="Running" if goes_on else "Ran",
-        note="goes on" if goes_on else "",
+        note="",
         at_ms=queued_ms,
-        lasted_ms=None if goes_on else max(until_ms - queued_ms, 0),
+        lasted_ms=max(until_ms - queued_ms, 0),
         kind="work",
         goes_on=goes_on,
     )
@@ -100,11 +100,8 @@ def _attempt(attempt: Mapping[str, Any], arrived_ms: int, *, several: bool) -> S
     )
 
 
-def _drawn(step: Step, whole_ms: int, until_ms: int) -> Step:
-    lasted_ms = step.lasted_ms or 0
-    if step.goes_on:
-        lasted_ms = max(until_ms - step.at_ms, 0)
-    width = max(_SHORTEST_PERMILLE, lasted_ms * 1_000 // whole_ms)
+def _drawn(step: Step, whole_ms: int) -> Step:
+    width = max(_SHORTEST_PERMILLE, (step.lasted_ms or 0) * 1_000 // whole_ms)
     begin = min(max(step.at_ms, 0) * 1_000 // whole_ms, 1_000 - _SHORTEST_PERMILLE)
     return Step(**{**step.__dict__, "bar": (begin, min(width, 1_000 - begin))})
 

@@ -11,10 +11,12 @@ from billing.domain.cost_lines import CostLine, Rated, cost_lines
 from billing.domain.money import show_amount
 from billing.postgres.request_life import EndedRequest
 from billing.postgres.usage_records import InvalidCursor
+from gateway.adapters.request_story import Underway
 from gateway.administration.views import View
 from gateway.console.access import shared_page
 from gateway.console.forms import Form
 from gateway.console.lists import ROWS, given, paging
+from gateway.console.rendering import html_response
 from gateway.console.request_timeline import timeline_of
 from gateway.console.request_words import (
     OUTCOMES,
@@ -95,16 +97,35 @@ async def show_request(visit: Here, request_id: FromPath[str]) -> Answer:
     found = await visit.parts.stories.find(identifier)
     if found is None or visit.held_to not in (None, found.tenant_id):
         return _unknown(visit, request_id, is_id=True)
-    life = life_view(found, _sight(visit))
     return visit.show(
-        "requests/life.html",
-        life=life,
-        steps=timeline_of(life, visit.now_ms),
-        cost_parts=_cost_parts(found, life["money"]),
-        form=Form.filled({"id": None}),
-        key_name=await _key_name(visit, life["api_key_id"]),
-        **_words(),
+        "requests/life.html", form=Form.filled({"id": None}), **await _life(visit, found)
     )
+
+
+@get("/requests/{request_id:str}/now", opt=shared_page(Permission.USAGE_READ))
+async def show_request_now(visit: Here, request_id: FromPath[str]) -> Answer:
+    """The part of a running one's page that reads itself anew. Once it has ended the page is read
+    whole, and no more. Raises NotFound."""
+    identifier = request_id_in(request_id)
+    found = None if identifier is None else await visit.parts.stories.find(identifier)
+    if found is None or visit.held_to not in (None, found.tenant_id):
+        raise NotFound("there is no such request")
+    context = await _life(visit, found)
+    if context["life"]["state"] != "running":
+        return html_response("", headers={"hx-refresh": "true"})
+    return visit.fragment("requests/_life.html", **context)
+
+
+async def _life(visit: Visit, found: EndedRequest | Underway) -> dict[str, Any]:
+    life = life_view(found, _sight(visit))
+    return {
+        "life": life,
+        "now_path": f"{PATH}/{life['id']}/now",
+        "steps": timeline_of(life, visit.now_ms),
+        "cost_parts": _cost_parts(found, life["money"]),
+        "key_name": await _key_name(visit, life["api_key_id"]),
+        **_words(),
+    }
 
 
 def _unknown(visit: Visit, typed: str, *, is_id: bool) -> Answer:
@@ -194,4 +215,4 @@ async def _key_name(visit: Visit, key_id: str) -> str | None:
         return None
 
 
-PAGES = (list_requests, find_request, show_request)
+PAGES = (list_requests, find_request, show_request, show_request_now)

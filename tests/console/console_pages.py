@@ -110,6 +110,7 @@ NO_PAGES: Mapping[str, str] = {
     "/": "leads on to another page",
     "/live/now": _IN_A_PAGE,
     "/tenants/{tenant_id:str}/now": _IN_A_PAGE,
+    "/requests/{request_id:str}/now": _IN_A_PAGE,
     "/usage/tenants": _IN_A_PAGE,
     "/workers/now": _IN_A_PAGE,
     "/own/now": _IN_A_PAGE,

@@ -245,6 +245,37 @@ async def test_one_that_runs_and_one_whose_gateway_is_gone(
         assert "First token (TTFT) – told when it ends" in page
 
 
+async def test_the_page_of_one_that_runs_reads_itself_anew_until_it_ends(
+    visitor: Visitor, world: InvoiceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then whole, and no more; nobody follows another tenant's."""
+    record = await world.use(AT)
+    path = f"/console/requests/{record.request_id}"
+    admission = an_admission(model=MODEL)
+    real, told = RequestStories.find, [7]
+
+    async def find(*_: object) -> Underway:
+        return Underway("gw-2", admission, 12, told[0], gateway_is_gone=False)
+
+    await visitor.log_in()
+    ended = await visitor.get(f"{path}/now", **{"hx-request": "true"})
+    assert (ended.text, ended.headers["hx-refresh"]) == ("", "true")
+    assert "data-live" not in (await visitor.get(path)).text
+    monkeypatch.setattr(RequestStories, "find", find)
+    page = (await visitor.get(f"/console/requests/{admission.request_id}")).text
+    now = f"/console/requests/{admission.request_id}/now"
+    assert f'hx-get="{now}"' in page
+    assert re.search(r"Running [\d.,]+ m?s .* so far", text_of(page))
+    assert "goes on" not in page
+    told[0] = 8
+    part = await visitor.get(now)
+    assert "<html" not in part.text
+    assert "hx-refresh" not in part.headers
+    assert "Out so far 8 tokens" in text_of(part.text)
+    monkeypatch.setattr(RequestStories, "find", real)
+    assert (await visitor.get(now)).status_code == 404
+
+
 async def test_an_account_that_may_change_says_so(visitor: Visitor, world: InvoiceWorld) -> None:
     """A reaper's, with counts that nobody vouches for."""
     record = await world.use(

@@ -92,6 +92,7 @@ def test_what_runs_goes_on_to_now() -> None:
     assert [(step.name, step.bar) for step in steps] == [
         ("Arrived", (0, 4)), ("Queue", (0, 200)), ("Running", (200, 800)),
     ]  # fmt: skip
+    assert (steps[-1].lasted_ms, steps[-1].goes_on) == (400, True)
     lost = timeline_of({**running, "state": "lost"}, ARRIVED_MS + 500)
     assert [step.name for step in lost] == ["Arrived", "Queue"]
 
