@@ -8,6 +8,7 @@ from litestar.datastructures import Cookie
 
 from gateway.console.assets import Assets
 from gateway.console.figures import FILTERS, meter_permille
+from gateway.console.troubles import stores_text
 
 CONTENT_POLICY = "; ".join(
     (
@@ -48,7 +49,10 @@ class Renderer:
         )
         self._environment.filters.update(FILTERS)
         self._environment.globals.update(
-            static=assets.url, version=version, meter_permille=meter_permille
+            static=assets.url,
+            version=version,
+            meter_permille=meter_permille,
+            stores_text=stores_text,
         )
 
     def draw(self, template: str, context: dict[str, Any]) -> str:

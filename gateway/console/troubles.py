@@ -135,6 +135,17 @@ def troubles_of(
     return sorted(found, key=lambda trouble: trouble.kind != "bad")
 
 
+def stores_text(degraded: Sequence[str]) -> str:
+    """What could not be asked, within a sentence: `Redis and the queue of m`."""
+    names = [
+        f"the queue of {word.removeprefix(_QUEUE)}"
+        if word.startswith(_QUEUE)
+        else word[:1].upper() + word[1:]
+        for word in degraded
+    ]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def _known(word: str, unserved: Sequence[str]) -> Trouble:
     trouble = WORDS.get(word)
     if trouble is None:

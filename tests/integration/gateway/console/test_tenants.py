@@ -2,10 +2,13 @@
 
 import asyncio
 import re
+from typing import Any
 
+import pytest
 from console_visitor import ME, Visitor
 
 from gateway.administration.audit import AuditFilters
+from gateway.console import tenants
 from gateway.domain.account import Role
 from gateway.domain.tenant import Limits
 
@@ -47,6 +50,21 @@ async def test_tenants_are_found_by_a_part_of_their_id_or_name(visitor: Visitor)
         assert {each for each in every if f'/console/tenants/{each}"' in page} == found, query
     assert "No tenant is found" in page
     assert "Create a tenant" not in page
+
+
+async def test_what_cannot_be_asked_is_said_in_words(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as programs are told it."""
+    real = tenants.use_of
+
+    async def use_of(*given: Any) -> dict[str, Any]:
+        return {**await real(*given), "degraded": ["redis", "queue:m"]}
+
+    monkeypatch.setattr(tenants, "use_of", use_of)
+    await visitor.log_in()
+    page = (await visitor.get("/console/tenants/acme")).text
+    assert "Redis and the queue of m cannot be asked; what is used" in page
 
 
 async def test_a_long_list_goes_on_where_it_ended(visitor: Visitor) -> None:

@@ -1,7 +1,7 @@
 """Each thing that can be degraded has words, and the worst comes first."""
 
 from gateway.console.troubles import WORDS as IN_WORDS
-from gateway.console.troubles import troubles_of
+from gateway.console.troubles import stores_text, troubles_of
 from gateway.serving.condition import WORDS
 from gateway.serving.live_view import HOSTED_USE, LATENCIES
 
@@ -41,3 +41,13 @@ def test_tenants_and_queues_that_are_not_known_are_one_notice_each() -> None:
         "The queue is not known: m#batch.",
     ]
     assert troubles_of([]) == []
+
+
+def test_what_cannot_be_asked_reads_as_a_sentence() -> None:
+    """No word of `degraded` is shown as it is."""
+    assert stores_text(["redis"]) == "Redis"
+    assert stores_text(["queue:m"]) == "the queue of m"
+    assert stores_text(["redis", "queue:m"]) == "Redis and the queue of m"
+    assert stores_text(["redis", "queue:m", "queue:n"]) == (
+        "Redis, the queue of m and the queue of n"
+    )
