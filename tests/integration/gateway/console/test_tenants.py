@@ -8,7 +8,7 @@ import pytest
 from console_visitor import ME, Visitor
 
 from gateway.administration.audit import AuditFilters
-from gateway.console import tenants
+from gateway.console import limit_pages, tenants
 from gateway.domain.account import Role
 from gateway.domain.tenant import Limits
 
@@ -56,7 +56,7 @@ async def test_what_cannot_be_asked_is_said_in_words(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not as programs are told it."""
-    real = tenants.use_of
+    real = limit_pages.use_of
 
     async def use_of(*given: Any) -> dict[str, Any]:
         return {**await real(*given), "degraded": ["redis", "queue:m"]}
