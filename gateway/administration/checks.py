@@ -21,6 +21,8 @@ HEADER_VALUE = re.compile(r"[!-~]{1,4096}")
 URL = re.compile(r"[!-~]{1,2048}")
 EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
 NETWORKS_MAX = 100
+NAMED_CHARACTERS = 60
+"""So much of what was sent is said again where it is refused."""
 PASSWORD_CHARACTERS_MIN = 12
 PASSWORD_CHARACTERS_MAX = 1024
 TOKENS_MAX = 2**31 - 1
@@ -81,16 +83,17 @@ def check_networks(networks: Sequence[str] | None) -> list[str] | None:
         return None
     if not 1 <= len(networks) <= NETWORKS_MAX:
         raise _wrong("ip_allow", f"null, or 1 to {NETWORKS_MAX} networks")
-    try:
-        return [str(_network(text)) for text in networks]
-    except ValueError as error:
-        raise _wrong("ip_allow", "networks in CIDR such as 10.0.0.0/8, host bits zero") from error
+    return [str(_network(text)) for text in networks]
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    if "%" in text:
-        raise ValueError("a zone means something on its own host only, and may be of any length")
-    return ipaddress.ip_network(text)
+    try:
+        if "%" in text:
+            raise ValueError("a zone means something on its own host only, and has no end")
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        must = "networks in CIDR such as 10.0.0.0/8, host bits zero"
+        raise _wrong("ip_allow", f"{must}; {text[:NAMED_CHARACTERS]!r} is none") from error
 
 
 def check_model(model: Model) -> Model:

@@ -85,15 +85,17 @@ def _whole_work(life: Mapping[str, Any], queued_ms: int, until_ms: int) -> Itera
 
 def _attempt(attempt: Mapping[str, Any], arrived_ms: int, *, several: bool) -> Step:
     began_ms, over_ms = _ms(attempt["began_at"]), _ms(attempt["ended_at"])
-    where = attempt["worker_id"]
-    if attempt["provider"] != "self":
-        where = f"{where}, hosted at {attempt['provider'].removeprefix('hosted:')}"
+    worker, provider = attempt["worker_id"], attempt["provider"]
+    where = f"on {worker}"
+    if provider != "self":
+        hosted = f"hosted at {provider.removeprefix('hosted:')}"
+        where = hosted if worker == provider else f"{where}, {hosted}"
     choice = f", choice {attempt['choice']}" if attempt["choice"] else ""
     tokens = attempt["output_tokens"]
     said = f"{outcome_text(attempt['outcome'])}; {tokens:,} token{'' if tokens == 1 else 's'} out"
     return Step(
         name=f"Attempt {attempt['attempt']}{choice}" if several else "Attempt",
-        note=f"on {where}: {said}",
+        note=f"{where}: {said}",
         at_ms=began_ms - arrived_ms,
         lasted_ms=max(over_ms - began_ms, 0),
         kind="work" if attempt["outcome"] in ("completed", "client_cancelled") else "lost",

@@ -164,6 +164,40 @@ def test_a_question_that_is_left_by_keyboard_is_closed(
         expect(question).to_be_hidden()
 
 
+def test_a_refused_form_goes_on_at_the_field_that_is_wrong(
+    visit: Come, console_system: WeirDev
+) -> None:
+    """Which says what of it: the focus is there, not at the first field."""
+    seen = console_system.with_new_tenant()
+    with visit() as visitor:
+        visitor.expected.append("422")
+        page = visitor.log_in(user(console_system, "admin"))
+        page.goto(f"{visitor.url}/console/tenants/{seen.tenant}/keys/new")
+        expect(page.get_by_label("Name")).to_be_focused()
+        page.get_by_label("Name").fill("nightly")
+        networks = page.get_by_label("May be used from")
+        networks.fill("10.0.0.0/8\n10.0.0.1/8")
+        page.get_by_role("button", name="Make the key").click()
+        expect(networks).to_be_focused()
+        expect(page.locator("#f-ip_allow-error")).to_contain_text("'10.0.0.1/8' is none")
+
+
+def test_a_legend_says_a_time_once_one_is_pointed_at(visit: Come, console_system: WeirDev) -> None:
+    """Before that no name has a colon with nothing after it."""
+    with visit() as visitor:
+        page = visitor.log_in(user(console_system, "viewer"))
+        page.goto(f"{visitor.url}/console/usage?period=last-month")
+        rows = page.locator("#usage-plot .u-series")
+        colon = "row => getComputedStyle(row.querySelector('th'), '::after').content"
+        expect(rows.first).to_be_hidden()
+        expect(rows.last).to_be_visible()
+        assert rows.last.evaluate(colon) == "none"
+        page.locator("#usage-plot .u-over").hover()
+        expect(rows.first).to_contain_text("UTC")
+        expect(rows.first).to_be_visible()
+        assert rows.last.evaluate(colon) == '":"'
+
+
 def test_limits_change_without_scripts(visit: Come, console_system: WeirDev) -> None:
     """From the log-in to the saved limit, with the effect shown between."""
     seen = console_system.with_new_tenant({"max_sequences": 9, "max_queued": 0, "max_wait_ms": 0})

@@ -135,6 +135,8 @@
     regions().forEach((region) => readAt.set(region, Date.now()));
     showCopyButtons();
     for (const hint of document.querySelectorAll(".keys-hint")) hint.hidden = false;
+    // Whoever sent a form that was refused goes on at the first field that is wrong.
+    document.querySelector("main [aria-invalid=true]")?.focus();
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();

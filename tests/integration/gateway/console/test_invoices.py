@@ -68,6 +68,7 @@ async def test_a_month_is_drafted_issued_and_paid(visitor: Visitor, world: Invoi
     path = await drafted(visitor)
     page = visitor.page
     assert "This is a draft." in page
+    assert "that are billed; Usage counts all that have ended" in page
     for shown in ("1,500,000", "250,000", ">1.50<", ">1.00<", "2.50", "19 % of", "0.48", "2.98"):
         assert shown in page, shown
     assert MODEL in page

@@ -85,6 +85,16 @@ async def test_what_a_tenants_own_limits_hold_is_told_from_what_waits_for_a_work
         assert "Queued, interactive 0 tokens 0 requests wait for a worker" in said
 
 
+async def test_without_scripts_it_says_that_it_stands_still(visitor: Visitor) -> None:
+    """On the page alone, which is not read anew."""
+    await visitor.log_in(Role.VIEWER)
+    pages = [(await visitor.get(path)).text for path in PATHS]
+    found = [re.search(r"<noscript>(.*?)</noscript>", page, re.DOTALL) for page in pages]
+    assert found[0] is not None
+    assert "This page stands still without scripts." in found[0][1]
+    assert found[1] is None
+
+
 async def test_no_figure_of_money_is_on_it(visitor: Visitor, changed: dict[str, Any]) -> None:
     """Whoever watches may not see what tenants spend."""
     spent = {"spent_this_month": "987.65", "monthly_budget": "4321.00", "currency": "USD"}

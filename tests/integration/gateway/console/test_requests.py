@@ -69,6 +69,15 @@ async def test_a_life_is_told_whole(visitor: Visitor, world: InvoiceWorld) -> No
         assert expected in said, expected
 
 
+async def test_a_provider_is_named_once(visitor: Visitor, world: InvoiceWorld) -> None:
+    """It is what served the request, and no worker of it is known."""
+    record = await world.use(AT, provider="hosted:near", worker_id="hosted:near")
+    await visitor.log_in()
+    said = text_of((await visitor.get(f"/console/requests/{record.request_id}")).text)
+    assert "Served by a hosted provider, near Gateway" in said
+    assert "hosted:near, hosted" not in said
+
+
 async def test_any_id_that_a_client_saw_is_found(visitor: Visitor, world: InvoiceWorld) -> None:
     """With its prefix, as a header, as an engine has it. What is none says so where it was typed,
     and what does not exist says what has no record."""

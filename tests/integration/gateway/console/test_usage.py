@@ -85,6 +85,7 @@ async def test_figures_are_the_records(visitor: Visitor, world: InvoiceWorld) ->
     assert [each["cost_USD"] for each in listed] == ["", "0.0002652", ""]
     assert [each["cost_EUR"] for each in listed] == ["", "", "0.0000964"]
     assert [each["unpriced_requests"] for each in listed] == ["1", "0", "0"]
+    assert "that have ended, billed or not" in page
     for shown in ("0.0002652", "0.0000964", "1 unpriced", "2 currencies", "never added"):
         assert shown in page
     lines = rows((await visitor.get(f"/console/usage/over-time.csv?{days()}")).text)

@@ -111,6 +111,8 @@ def test_networks_become_canonical() -> None:
     for bad in ([], ["10.0.0.1/8"], ["10.0.0.0/33"], [""], ["::/129"], ["fe80::%eth0/64"]):
         with pytest.raises(Unprocessable):
             checks.check_networks(bad)
+    with pytest.raises(Unprocessable, match=r"; '10\.0\.0\.1/8' is none"):
+        checks.check_networks(["10.0.0.0/8", "10.0.0.1/8"])
 
 
 def test_a_key_has_so_many_networks_at_most() -> None:

@@ -65,14 +65,17 @@ def test_an_attempt_that_failed_is_work_that_was_lost() -> None:
     attempts = [
         attempt(1, 120, 400, outcome="worker_failed", output_tokens=1),
         attempt(2, 450, 1_000, worker_id="big", provider="hosted:acme-ai"),
+        attempt(3, 1_000, 1_000, worker_id="hosted:near", provider="hosted:near"),
     ]
     steps = [step for step in timeline_of(a_life(attempts=attempts), 0) if "Attempt" in step.name]
     assert [(step.name, step.kind) for step in steps] == [
         ("Attempt 1", "lost"),
         ("Attempt 2", "work"),
+        ("Attempt 3", "work"),
     ]
     assert steps[0].note == "on w-1: the worker failed; 1 token out"
-    assert "big, hosted at acme-ai" in steps[1].note
+    assert "on big, hosted at acme-ai" in steps[1].note
+    assert steps[2].note == "hosted at near: completed; 20 tokens out"
 
 
 def test_a_tenant_sees_the_work_and_not_where() -> None:
