@@ -28,6 +28,7 @@ def console_of(
             administration=administration,
             directory=gateway.directory,
             fleet=gateway.fleet,
+            gateways=gateway.gateways,
             live=live,
             months=gateway.months,
             stories=stories,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.asked_reconciliations import AskedReconciliations
+from gateway.adapters.presence import Gateways
 from gateway.adapters.request_story import RequestStories
 from gateway.adapters.unit_costs import UnitCosts
 from gateway.adapters.usage_reports import UsageReports
@@ -22,6 +23,8 @@ class ConsoleParts:
     directory: Directory
     """What this gateway knows of tenants, keys, models and workers, without asking Postgres."""
     fleet: Fleet
+    gateways: Gateways
+    """The list of gateways. Raises LedgerUnavailable."""
     live: LiveView
     """`await live.look()` is as `GET /admin/v1/live` answers. Raises StoreUnavailable."""
     months: MonthRebuild

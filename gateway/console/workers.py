@@ -1,5 +1,5 @@
 """Workers: how they stand, taken out of dispatch and put back, registered and forgotten; and the
-models and hosted providers beside them."""
+models, hosted providers and gateways beside them."""
 
 from typing import Any
 
@@ -10,10 +10,12 @@ from litestar.params import FromPath
 from gateway.console.access import page
 from gateway.console.fleet_rows import hosted_rows, model_rows
 from gateway.console.forms import REFUSALS, Form
+from gateway.console.gateway_rows import gateway_rows
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.console.worker_rows import is_last, worker_rows
 from gateway.domain.permissions import Permission
 from gateway.domain.tenant import EngineKind, Model, RequestClass, Worker
+from gateway.serving.ports import LedgerUnavailable
 
 _PATH = "/console/workers"
 _ENGINES = ("sglang", "local", "simulated", "openai")
@@ -159,7 +161,15 @@ async def _now(visit: Visit) -> dict[str, Any]:
         "is_known": seen is not None,
         "models": model_rows(parts.directory.models(), rows, book, now_ms),
         "hosted": hosted_rows(parts.directory.hosted_providers(), live["hosted"], book, now_ms),
+        "gateways": await _gateways(visit),
     }
+
+
+async def _gateways(visit: Visit) -> list[dict[str, Any]] | None:
+    try:
+        return gateway_rows(await visit.parts.gateways.census())
+    except LedgerUnavailable:
+        return None
 
 
 PAGES = (

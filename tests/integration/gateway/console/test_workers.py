@@ -6,13 +6,16 @@ import pytest
 from console_visitor import ME, Visitor
 
 from billing.domain.price_book import Price
+from gateway.adapters.presence import Gateways
 from gateway.administration.price_wishes import PriceTexts, read_price
 from gateway.app import Gateway
 from gateway.domain.account import Role
 from gateway.domain.hosted import HostedModel, HostedProvider
+from gateway.domain.presence import Heartbeat
 from gateway.domain.tenant import Worker
 from gateway.domain.worker import WorkerView
 from gateway.errors import StoreUnavailable
+from gateway.serving.ports import LedgerUnavailable
 
 NEAR = HostedProvider(
     name="near", url="https://near.test/v1", models={"m": HostedModel(name="big-m")}
@@ -209,3 +212,25 @@ async def test_every_page_says_that_simulated_workers_serve_here(
     await visitor.log_in()
     for path in ("/console/live", "/console/usage", "/console/money/unit-cost"):
         assert ("simulated workers" in (await visitor.get(path)).text) is said
+
+
+async def test_gateways_are_found_by_the_ids_that_confirmations_name(
+    visitor: Visitor, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were heard of, this one too; without Redis nobody knows of any."""
+    await gateway.gateways.tell("gw-other", 0, Heartbeat(1, 5, 3, 5))
+    await visitor.log_in(Role.VIEWER)
+    for path in ("/console/workers", "/console/workers/now"):
+        page = (await visitor.get(path)).text
+        assert f'id="gateway-{gateway.journal.gateway_id}"' in page
+        row = page[page.index('id="gateway-gw-other"') :].partition("</tr>")[0]
+        assert "heard of" in row
+        assert '<td class="number">3</td>' in row
+
+    async def away(_: object) -> None:
+        raise LedgerUnavailable(TimeoutError)
+
+    monkeypatch.setattr(Gateways, "census", away)
+    page = (await visitor.get("/console/workers")).text
+    assert "Gateways are known again with Redis" in page
+    assert 'id="worker-w"' in page
