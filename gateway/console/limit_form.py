@@ -1,8 +1,7 @@
 """Limits as a form: each with its unit and what it does, "no limit" a box of its own. Pure.
 
 A number is never taken for "no limit", nor an empty field: of a field and its box exactly one says
-something, or nothing is saved. Only a box that the page itself had ticked gives way to a number
-that was typed beside it: without scripts it stays ticked.
+something, or nothing is saved.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,8 +14,6 @@ from gateway.domain.tenant import CacheIsolation, DataPolicy, Limits, ModelLimit
 Kind = Literal["whole", "money", "choice"]
 NO_LIMIT = "none."
 """Before the name of a field: the box that says that there is no limit."""
-TICKED = "ticked."
-"""The same of a hidden field: the page showed that box ticked, and no number."""
 MODEL = "model"
 """The hidden fields that name the models which the form has fields of."""
 VERSION = "version"
@@ -208,7 +205,6 @@ def only_models(form: Form, there: Collection[str]) -> Form:
     if len(models) < len(asked):
         form.errors[""] = "A model of this form is there no more: its limits are left out."
     names = {VERSION, *FIELD, *(NO_LIMIT + name for name in FIELD)}
-    names |= {TICKED + name for name in FIELD}
     names |= {model_field(model_id, each.name) for model_id in models for each in MODEL_FIELDS}
     kept = {name: values[:1] for name, values in form.values.items() if name in names}
     return Form({**kept, MODEL: models}, form.errors)
@@ -221,9 +217,6 @@ def _read(form: Form, field: LimitField, none: str) -> object:
     if field.kind == "choice":
         return value
     without = bool(none) and form.flag(NO_LIMIT + field.name)
-    if without and value is not None and form.flag(TICKED + field.name):
-        del form.values[NO_LIMIT + field.name]
-        return value
     if without and value is not None:
         form.errors[field.name] = f"a number, or “{none}”: not both"
     elif not without and value is None:

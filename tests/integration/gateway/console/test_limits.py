@@ -71,24 +71,6 @@ async def test_limits_of_a_model_and_of_no_kind_at_all(visitor: Visitor) -> None
     assert (await visitor.administration.get_tenant("acme")).limits.models == {}
 
 
-async def test_without_scripts_a_number_counts_beside_its_box(visitor: Visitor) -> None:
-    """Where the page itself had ticked that; a box that somebody ticked beside a number is asked
-    about."""
-    await visitor.administration.put_tenant_limits(ME, "acme", Limits(tpm=1_000))
-    await visitor.log_in()
-    fields = fields_of((await visitor.get(PATH)).text)
-    assert fields["none.rpm"] == "1"
-    answer = await visitor.post(f"{PATH}/effect", fields | {"rpm": "60"})
-    assert answer.status_code == 200
-    assert (await visitor.post(PATH, wanted_of(answer.text))).status_code == 303
-    saved = (await visitor.administration.get_tenant("acme")).limits
-    assert (saved.rpm, saved.tpm, saved.max_sequences) == (60, 1_000, None)
-    fields = fields_of((await visitor.get(PATH)).text)
-    answer = await visitor.post(f"{PATH}/effect", fields | {"none.tpm": "1"})
-    assert answer.status_code == 422
-    assert "a number, or “No limit”: not both" in unescape(answer.text)
-
-
 async def test_a_change_of_somebody_else_is_not_lost(visitor: Visitor) -> None:
     """It is shown beside what was typed, and who made it; nothing is saved until it was seen."""
     await visitor.log_in()

@@ -65,17 +65,6 @@ def test_a_number_and_no_limit_at_once_are_refused() -> None:
     assert form.errors == {"tpm": "a number, or “No limit”: not both"}
 
 
-def test_a_number_beside_a_box_that_the_page_had_ticked_counts() -> None:
-    """Without scripts nothing takes the tick away; where somebody ticked it, nobody knows."""
-    form = limits_form(TenantLimits(), (), version=1)
-    form.values |= {"tpm": ["500"], "ticked.tpm": ["1"], "ticked.rpm": ["1"]}
-    kept = only_models(form, ())
-    assert read_limits(kept, of_key=False)["tpm"] == 500
-    assert kept.ok
-    assert not kept.flag("none.tpm")
-    assert kept.flag("none.rpm")
-
-
 @pytest.mark.parametrize(
     ("param", "field"),
     [("tpm", "tpm"), ("models.m.tpm", "models.m.tpm"), ("models.gone.tpm", ""), (None, "")],
