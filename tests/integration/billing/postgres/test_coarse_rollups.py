@@ -11,7 +11,7 @@ from billing.postgres.coarse_rollups import load_coarse_differences, make_coarse
 from billing.postgres.rolled_usage import sum_rolled_usage
 from billing.postgres.rollups import roll_up
 from billing.postgres.usage_buckets import sum_tokens
-from billing.postgres.usage_charts import Measure, read_chart
+from billing.postgres.usage_charts import Measure, _Reading, read_chart
 from billing.postgres.usage_records import GroupBy, UsageFilter
 from billing.postgres.usage_sources import Chosen
 from gateway.adapters.postgres import async_engine
@@ -174,10 +174,18 @@ async def test_a_wrong_day_and_a_wrong_total_are_found(world: InvoiceWorld) -> N
         assert sorted(each.group.split()[0].removeprefix("level=") for each in found) == weeks
 
 
-async def test_a_chart_is_one_look(world: InvoiceWorld) -> None:
-    """What is shown of all and of each group adds up, also where much is written meanwhile."""
+async def test_a_chart_is_one_look(world: InvoiceWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown of all and of each group adds up, also where something is written between two
+    of its statements."""
     await use_two_days(world)
     await world.roll_up()
+    whole = _Reading.whole
+
+    async def written_before(reading: _Reading) -> Any:
+        await world.use("2026-01-05T02:00:00Z", tenant_id="globex", api_key_id="g")
+        return await whole(reading)
+
+    monkeypatch.setattr(_Reading, "whole", written_before)
     async with world.engine.connect() as db:
         await db.begin()
         first = await read_chart(
@@ -191,6 +199,7 @@ async def test_a_chart_is_one_look(world: InvoiceWorld) -> None:
         int((MIDNIGHT + DAY).timestamp()): {"acme": 1},
     }
     assert first.whole.requests == 4
+    monkeypatch.undo()
     rest = await world.read(
         read_chart, PERIOD, width=DAY, by="tenant_id", measure=Measure.REQUESTS, limit=1,
         after=first.next,
