@@ -15,7 +15,9 @@ from billing.postgres.prices import load_book, unix_ms_of
 from billing.postgres.shipments import store_spare
 from billing.postgres.tables import usage_record
 from billing.postgres.usage_insert import JournaledRecord
+from gateway.adapters.births import Births, history_in
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import connect_redis
 from gateway.administration import Administration
 from gateway.dev_history_rows import GATEWAY_ID, Hosted, history
 from gateway.dev_hosted import SIMULATED, SIMULATED_PRICE
@@ -25,12 +27,26 @@ from gateway.domain.tenant import DataPolicy, Model, data_policy
 
 REQUESTS = {"acme": 6_000}
 REQUESTS_OF_OTHERS = 3_000
+_REDIS_TIMEOUT_MS = 2_000
 
 
 def prices_since_ms(now: datetime) -> int:
     """From when on list prices must hold for it, in Unix milliseconds: a month before last month,
     whatever a tenant's time zone."""
     return unix_ms_of(previous(_last_month(now, "UTC")).start)
+
+
+async def remember_store(database_url: str, redis_url: str) -> None:
+    """Have a new store marked as one that lost nothing, before there is usage: the first gateway
+    would find usage and an empty store, take it for one that lost its past, and refuse what has
+    limits for a minute. Raises LedgerUnavailable where the store does not answer."""
+    engine = async_engine(database_url, pooled=False)
+    redis = connect_redis(redis_url, timeout_ms=_REDIS_TIMEOUT_MS)
+    try:
+        await Births(redis, history_in(engine)).open()
+    finally:
+        await redis.aclose()
+        await engine.dispose()
 
 
 async def seed_history(

@@ -22,7 +22,7 @@ from gateway.dev_engines import (
     found_engine,
     started_engines,
 )
-from gateway.dev_history import prices_since_ms, seed_history
+from gateway.dev_history import prices_since_ms, remember_store, seed_history
 from gateway.dev_hosted import (
     Hosted,
     chosen_hosted,
@@ -221,6 +221,7 @@ class DevSystem:
         await seed_seller(self._database_url)
         if options.history:
             with self._terminal.step("history") as words:
+                await remember_store(self._database_url, self._redis_url)
                 written = await seed_history(
                     self._database_url, secrets.tenants, self._models, hosted=options.hosted
                 )

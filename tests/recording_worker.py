@@ -18,12 +18,12 @@ HOSTILE_HEADERS = {
     "x-request-id": "engine-request",
     "x-powered-by": "engine-power",
     "via": "1.1 engine-proxy",
-    "retry-after": "999",
+    "retry-after": "99909990999",
     "access-control-allow-origin": "engine-origin",
     "location": "http://engine-location",
     "alt-svc": "engine-alt",
     "content-language": "engine-language",
-    "x-ratelimit-limit-requests": "424242",
+    "x-ratelimit-limit-requests": "42424242424242",
     "openai-organization": "engine-organisation",
 }
 """What the worker sends with every answer. Each value is to be found nowhere else."""

@@ -3,17 +3,21 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from hosted_examples import a_provider
+from servers import flush
 from sqlalchemy import text
 
 from billing.domain.invoicing.simulated import SIMULATED_NOTE
+from gateway.adapters.births import Births, history_in
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.redis import connect_redis
 from gateway.administration import Administration, NewPrice
 from gateway.administration.invoice_desk import InvoiceDesk
-from gateway.dev_history import prices_since_ms, seed_history
+from gateway.dev_history import prices_since_ms, remember_store, seed_history
 from gateway.dev_hosted import NONE, SIMULATED
 from gateway.dev_prices import seed_prices
 from gateway.dev_seller import _nothing_expected
@@ -152,3 +156,20 @@ async def test_its_invoice_says_so_and_no_other(world: World) -> None:
     assert (drafted["simulated"], empty["simulated"]) == (True, False)
     listed = {each["id"]: each["simulated"] for each in (await desk.page()).items}
     assert listed == {drafted["id"]: True, empty["id"]: False}
+
+
+async def test_usage_that_is_made_up_is_no_past_that_a_store_has_lost(
+    world: World, redis_url: str
+) -> None:
+    """Its first gateway serves what has limits at once; a store that is emptied later has lost."""
+    redis = connect_redis(redis_url, timeout_ms=1000)
+    births = partial(Births, redis, history_in(world.engine))
+    try:
+        await remember_store(world.database_url, redis_url)
+        await world.seed()
+        assert await births().born_ms("globex") == 0
+        flush(redis_url)
+        await remember_store(world.database_url, redis_url)
+        assert await births().born_ms("globex") > 0
+    finally:
+        await redis.aclose()
