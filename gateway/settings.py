@@ -1,6 +1,7 @@
 """All settings of a gateway, read from the environment once. The only reader of `os.environ`.
 
-Every variable is `WEIR_` + the field's name in capitals; units are part of the names.
+Every variable is `WEIR_` + the field's name in capitals; units are part of the names. Where
+telemetry goes has OpenTelemetry's own names: `gateway/otlp.py`.
 """
 
 import os
@@ -8,18 +9,23 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from gateway.otlp import OtlpError, endpoint_of
+
 _DIGITS_MAX = 19
 _MAY_BE_ZERO = frozenset(
     {
         "WEIR_JOURNAL_RETENTION_HOURS",
         "WEIR_SHUTDOWN_GRACE_MS",
         "WEIR_QUEUE_BATCH_FLOOR_PERMILLE",
+        "WEIR_TRACE_RATIO_PERMILLE",
+        "WEIR_TRACE_KEPT_PER_S",
     }
 )
 _SEGMENTS_MIN = 4
 _LEASE_TTL_MS_MAX = 600_000
 _BATCH_FLOOR_PERMILLE_MAX = 500
 _BATCH_WAIT_MS_MAX = 604_800_000
+_TRACE_CONTEXTS = ("continue", "link", "ignore")
 _WEB_ADDRESS = re.compile(r"https?://[^/?#\s]")
 _SECRET = re.compile(
     r"(?!whsec_).+|whsec_(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
@@ -105,6 +111,17 @@ class Settings:
     """Where alerts about budgets are sent, http:// or https://; empty: nowhere."""
     alert_webhook_secret: str = ""
     """Signs them: `whsec_` and base64, or any other text; empty: they are not signed."""
+    trace_ratio_permille: int = 10
+    """So many of a thousand requests are traced, drawn when they come. What of tracing is here
+    counts only where traces go somewhere."""
+    trace_kept_per_s: int = 10
+    """Beyond these so many a second that failed, were sent twice or to a hosted provider, or were
+    slower than their target."""
+    trace_context: str = "continue"
+    """A client's `traceparent`: its trace is gone on with (`continue`), linked to (`link`), or not
+    looked at (`ignore`)."""
+    otlp_traces_endpoint: str = ""
+    """Where traces are sent, the whole URL; empty: nowhere, and nothing is recorded."""
 
 
 def load_settings(environ: dict[str, str] | None = None) -> Settings:
@@ -116,12 +133,16 @@ def load_settings(environ: dict[str, str] | None = None) -> Settings:
     values: dict[str, object] = {}
     for field in fields(Settings):
         name = "WEIR_" + field.name.upper()
-        raw = source.get(name)
+        raw = None if field.name.startswith("otlp_") else source.get(name)
         if raw is None:
             if field.name in ("database_url", "redis_url", "journal_dir"):
                 raise SettingsError(f"{name} is not set")
             continue
         values[field.name] = _parse(name, raw, field.type)
+    try:
+        values["otlp_traces_endpoint"] = endpoint_of("traces", source)
+    except OtlpError as error:
+        raise SettingsError(str(error)) from None
     settings = Settings(**values)  # type: ignore[arg-type]
     _check(settings)
     return settings
@@ -161,6 +182,10 @@ def _check(settings: Settings) -> None:
         raise SettingsError("WEIR_ALERT_WEBHOOK_URL must begin with https:// or http:// and a host")
     if settings.alert_webhook_secret and not _SECRET.fullmatch(settings.alert_webhook_secret):
         raise SettingsError("WEIR_ALERT_WEBHOOK_SECRET begins with whsec_, and no base64 follows")
+    if settings.trace_ratio_permille > 1000:
+        raise SettingsError("WEIR_TRACE_RATIO_PERMILLE must be at most 1000, all of them")
+    if settings.trace_context not in _TRACE_CONTEXTS:
+        raise SettingsError(f"WEIR_TRACE_CONTEXT must be one of {', '.join(_TRACE_CONTEXTS)}")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

@@ -53,6 +53,8 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_ALERT_WEBHOOK_URL", "hooks.example.com/x"),
         ("WEIR_ALERT_WEBHOOK_URL", "file:///etc"),
         ("WEIR_ALERT_WEBHOOK_SECRET", "whsec_no base64"),
+        ("WEIR_TRACE_RATIO_PERMILLE", "1001"),
+        ("WEIR_TRACE_CONTEXT", "sometimes"),
     ],
 )
 def test_what_would_break_a_promise_is_refused_by_name(name: str, value: str) -> None:
