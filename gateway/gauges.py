@@ -3,24 +3,56 @@
 import math
 from typing import TYPE_CHECKING
 
+from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.pools import pools_of
+from gateway.domain.tenant import RequestClass
+from gateway.domain.worker import WorkerView
 from gateway.serving.condition import WORDS
 from gateway.serving.queue_gauges import show_pools
 from gateway.telemetry import admission as admission_metrics
-from gateway.telemetry import metrics
+from gateway.telemetry import metrics, process, workers
+from gateway.telemetry.going import forget_gone
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
 
 
 async def show_gauges(gateway: "Gateway") -> None:
-    """Set them all to what is now."""
+    """Set them all to what is now, and forget what is not there any more."""
+    models = [model.id for model in gateway.directory.models()]
+    pools = pools_of(models, gateway.directory.workers())
+    uses = await gateway.looks.look_at(pools)
+    # Nothing is awaited from here on: who reads next sees all of it, of one moment.
+    show_pools(uses)
+    _show_condition(gateway)
+    _show_metering(gateway)
+    _show_process(gateway)
+    _show_workers(gateway.fleet.views())
+    providers = (each.name for each in gateway.directory.hosted_providers())
+    forget_gone(
+        {
+            "model": models,
+            "provider": ["self", *(PROVIDER_PREFIX + name for name in providers)],
+            "worker": [worker.id for worker in gateway.directory.workers()],
+        }
+    )
+
+
+def _show_condition(gateway: "Gateway") -> None:
     condition = gateway.watch.condition()
     words = {*condition.unready, *condition.degraded}
     for part in WORDS:
-        metrics.DEGRADED.labels(part=part).set(part in words)
+        metrics.DEGRADED.labels(part).set(part in words)
+    process.DRAINING.set(gateway.watch.draining)
+    metrics.UNSETTLED.set(gateway.leases.unsettled)
+    admission_metrics.WITHHELD.set(gateway.leases.withheld)
+    admission_metrics.EXCESS.set(gateway.leases.excess)
+
+
+def _show_metering(gateway: "Gateway") -> None:
     metrics.JOURNAL_FAILING.set(gateway.journal.failing)
     metrics.JOURNAL_BYTES.set(gateway.journal.bytes)
+    process.JOURNAL_BYTES_MAX.set(gateway.settings.journal_bytes_max)
     metrics.METERING_LAG.set(gateway.shipper.lag_seconds)
     metrics.METERING_LAG_OF_ALL.set(_seconds(gateway.completeness.latest.lag_ms))
     metrics.UNSHIPPED.set(gateway.shipper.unshipped_records)
@@ -31,15 +63,44 @@ async def show_gauges(gateway: "Gateway") -> None:
     metrics.UNCOPIED.set(gateway.copied.copies.uncopied)
     metrics.GATEWAYS_GONE.set(gateway.reaper.gone)
     for check, found in gateway.reconciling.findings.items():
-        metrics.RECONCILE_FINDINGS.labels(check=check).set(found)
-    metrics.UNSETTLED.set(gateway.leases.unsettled)
-    admission_metrics.WITHHELD.set(gateway.leases.withheld)
-    admission_metrics.EXCESS.set(gateway.leases.excess)
-    for view in gateway.fleet.views():
-        metrics.WORKER_HEALTHY.labels(worker=view.worker.id).set(view.healthy)
-    models = (model.id for model in gateway.directory.models())
-    pools = pools_of(models, gateway.directory.workers())
-    show_pools(await gateway.looks.look_at(pools))
+        metrics.RECONCILE_FINDINGS.labels(check).set(found)
+
+
+def _show_process(gateway: "Gateway") -> None:
+    settings = gateway.settings
+    process.DIRECTORY_AGE.set(gateway.directory.age_ms / 1000)
+    process.REVOCATIONS_AGE.set(gateway.directory.revocations_age_ms / 1000)
+    for measure, request_class, target_ms in (
+        ("ttft", RequestClass.INTERACTIVE, settings.ttft_target_ms),
+        ("ttft", RequestClass.BATCH, settings.ttft_batch_target_ms),
+        ("tpot", RequestClass.INTERACTIVE, settings.queue_tpot_ms),
+    ):
+        process.TARGET.labels(measure, request_class.value).set(target_ms / 1000)
+
+
+def _show_workers(views: list[WorkerView]) -> None:
+    for gauge in workers.ALL:
+        gauge.clear()
+    for view in views:
+        worker = view.worker
+        workers.HEALTHY.labels(worker.id).set(view.healthy)
+        workers.INFO.labels(
+            worker.model,
+            worker.id,
+            "any" if worker.request_class is None else worker.request_class.value,
+            str(worker.draining).lower(),
+            str(view.simulated).lower(),
+        ).set(1)
+        workers.IN_FLIGHT.labels(worker.model, worker.id).set(view.in_flight)
+        for gauge, number in (
+            (workers.RUNNING, view.running),
+            (workers.WAITING, view.waiting),
+            (workers.KV_USED, view.kv_used_tokens),
+            (workers.KV_TOTAL, view.kv_total_tokens),
+            (workers.LOAD_AGE, None if view.load_age_ms is None else view.load_age_ms / 1000),
+        ):
+            if number is not None:
+                gauge.labels(worker.model, worker.id).set(number)
 
 
 def _seconds(span_ms: int | None) -> float:

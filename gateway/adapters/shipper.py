@@ -24,6 +24,7 @@ from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
 from gateway.adapters.pause import Pause
 from gateway.adapters.shipment import Load, Loads, shipment_of
+from gateway.telemetry.process import SHIPPED, SHIPPER_BATCH
 
 BACKOFF_MS_FIRST = 100
 BACKOFF_MS_MAX = 5_000
@@ -259,11 +260,13 @@ class Shipper:
         batch = load.batch
         before = watermarks.get(batch.boot, Watermark())
         shipment = shipment_of(load, gateway_id=self._journal.gateway_id, before=before)
-        async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
-            dead = await store(self._engine, shipment)
+        with SHIPPER_BATCH.time():
+            async with asyncio.timeout(STORE_TIMEOUT_MS / 1000):
+                dead = await store(self._engine, shipment)
         watermarks[batch.boot] = shipment.after
         self._backlog.accept(batch)
         self.shipped_records += len(shipment.rows)
+        SHIPPED.inc(len(shipment.rows))
         self._tell_shipped([entry.body.request_id for entry in batch.ended])
         if batch.boot < self._first_boot and batch.ended:
             self.on_late([entry.body for entry in batch.ended])

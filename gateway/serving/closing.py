@@ -19,7 +19,7 @@ from gateway.serving.live import LiveRequest, SoFar
 from gateway.serving.ports import Clock, Directory, UsageJournal
 from gateway.serving.queue.places import Places
 from gateway.serving.record import count, usage_record
-from gateway.telemetry import metrics
+from gateway.telemetry.ended import observe_ended
 from gateway.telemetry.logs import log_failure
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Closing:
         except Exception as error:  # noqa: BLE001 - a bug of ours; the lease is settled all the same
             log_failure(_log, error, "request %s could not be recorded", record.request_id)
             return WeirError("the gateway failed on this request")
-        metrics.observe_ended(record)
+        observe_ended(record)
         self._on_ended(record)
         return None
 

@@ -25,6 +25,7 @@ from gateway.serving.ports import LedgerUnavailable
 from gateway.serving.store_time import HELD_UP_S, StoreTime
 from gateway.telemetry import admission as metrics
 from gateway.telemetry.logs import log_failure
+from gateway.telemetry.process import STORE_ROUND_TRIP
 
 PING_PERIOD_S = 0.1
 """Between pings of a store that is away."""
@@ -191,8 +192,9 @@ class StoreWatch:
 
         async def call() -> None:
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    await self._ping()
+                with STORE_ROUND_TRIP.time():
+                    async with asyncio.timeout(self._timeout_s):
+                        await self._ping()
             except TimeoutError:
                 raise LedgerUnavailable(TimeoutError) from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter, Gauge, Histogram
 
-_DECISION_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.6, 1.2)
+from gateway.telemetry.buckets import DECISION_S
 
 DECISIONS = Counter(
     "weir_admission_decisions_total",
@@ -16,7 +16,7 @@ DECISIONS = Counter(
     ["result", "mode"],
 )
 DECISION_TIME = Histogram(
-    "weir_admission_decision_seconds", "Time of a decision.", ["mode"], buckets=_DECISION_S
+    "weir_admission_decision_seconds", "Time of a decision.", ["mode"], buckets=DECISION_S
 )
 STORE_STATE = Gauge(
     "weir_store_state", "The store of leases: 0 open, 1 suspect, 2 returning, 3 away."
@@ -26,10 +26,12 @@ RECREATED = Counter(
 )
 EXCESS = Gauge(
     "weir_excess_sequences",
-    "Sequences over a limit now, in tenants whose leases were held again after a lapse or a loss.",
+    "INV-2: sequences over a limit now, in tenants whose leases were held again after a lapse or a "
+    "loss.",
 )
 EXCESS_SEEN = Counter(
-    "weir_excess_sequences_seen_total", "Sequences over a limit, each counted when first seen."
+    "weir_excess_sequences_seen_total",
+    "INV-2: sequences over a limit, each counted when first seen.",
 )
 WITHHELD = Gauge("weir_withheld_settlements", "Settlements not sent yet because the store is away.")
 

@@ -2,16 +2,14 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from billing.domain.usage_record import UsageRecord
+from gateway.telemetry.buckets import DURATION_S, FIRST_TOKEN_S, GAP_S, TOKEN_S
+from gateway.telemetry.buckets import TOKENS as TOKEN_BOUNDS
 
-_LATENCY_S = (
-    0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4,
-)  # fmt: skip
-_TPOT_S = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0)
+_OF_A_CLASS = ["model", "request_class"]
 
 ENDED = Counter(
     "weir_requests_ended_total",
-    "Admitted requests that ended.",
+    "INV-1: admitted requests that ended.",
     ["model", "request_class", "outcome"],
 )
 REFUSALS = Counter("weir_refusals_total", "Requests refused by a tenant's own limit.", ["kind"])
@@ -19,20 +17,29 @@ ERRORS = Counter("weir_errors_total", "Answers that are errors.", ["code"])
 TOKENS = Counter("weir_tokens_total", "Tokens of ended requests.", ["model", "kind"])
 TTFT = Histogram(
     "weir_time_to_first_token_seconds", "Arrival to first content token.",
-    ["model", "request_class"], buckets=_LATENCY_S,
+    _OF_A_CLASS, buckets=FIRST_TOKEN_S,
 )  # fmt: skip
 TPOT = Histogram(
     "weir_time_per_output_token_seconds", "Mean time per output token after the first.",
-    ["model", "request_class"], buckets=_TPOT_S,
+    _OF_A_CLASS, buckets=TOKEN_S,
 )  # fmt: skip
-LIVE = Gauge("weir_live_requests", "Admitted requests that have not ended.")
+GAP = Histogram(
+    "weir_longest_token_gap_seconds", "Longest gap between two pieces of a request's answer.",
+    _OF_A_CLASS, buckets=GAP_S,
+)  # fmt: skip
+DURATION = Histogram(
+    "weir_request_duration_seconds", "Arrival to end of admitted requests, however they ended.",
+    _OF_A_CLASS, buckets=DURATION_S,
+)  # fmt: skip
+PROMPT_TOKENS = Histogram(
+    "weir_prompt_tokens", "Prompt tokens of an ended request.", _OF_A_CLASS, buckets=TOKEN_BOUNDS
+)
+OUTPUT_TOKENS = Histogram(
+    "weir_output_tokens", "Output tokens of an ended request.", _OF_A_CLASS, buckets=TOKEN_BOUNDS
+)
+LIVE = Gauge("weir_live_requests", "INV-1: admitted requests that have not ended.")
 LEASES_RETAKEN = Counter(
     "weir_leases_retaken_total", "Leases held again after they had lapsed or were lost."
-)
-UNPRICED = Counter(
-    "weir_unpriced_requests_total",
-    "Billable requests that had no price: they are shown, and hold up the invoice.",
-    ["model", "provider"],
 )
 USAGE_FLAGS = Counter("weir_usage_flags_total", "Anomalies met in engines' usage.", ["flag"])
 DEGRADED = Gauge("weir_degraded", "1 while a part is degraded.", ["part"])
@@ -59,7 +66,7 @@ STRAY_ROWS = Gauge(
 )
 MISSING = Gauge(
     "weir_journal_missing_records",
-    "Journal records that this gateway's disk has lost, as found since it began.",
+    "INV-5: journal records that this gateway's disk has lost, as found since it began.",
 )
 UNCOPIED = Gauge(
     "weir_uncopied_records",
@@ -80,7 +87,8 @@ PROVISIONAL = Counter(
 )
 RECONCILE_FINDINGS = Gauge(
     "weir_reconcile_findings",
-    "What reconciliation found in its latest runs, of any gateway, by check (REC-1 to REC-7).",
+    "INV-5, INV-6, INV-7: what reconciliation found in its latest runs, of any gateway, by check "
+    "(REC-1 to REC-7).",
     ["check"],
 )
 UNSETTLED = Gauge("weir_unsettled_leases", "Settlements that Redis has not taken yet.")
@@ -88,21 +96,3 @@ HOSTED_CIRCUIT = Gauge("weir_hosted_circuit", "0 closed, 1 half-open, 2 open.", 
 HOSTED_ATTEMPTS = Counter(
     "weir_hosted_attempts_total", "Streams opened at a hosted provider.", ["provider", "outcome"]
 )
-WORKER_HEALTHY = Gauge("weir_worker_healthy", "1 while a worker is healthy.", ["worker"])
-
-
-def observe_ended(record: UsageRecord) -> None:
-    """Count an ended request."""
-    labels = {"model": record.model, "request_class": record.request_class}
-    ENDED.labels(**labels, outcome=record.outcome.value).inc()
-    TOKENS.labels(model=record.model, kind="prompt").inc(record.prompt_tokens)
-    TOKENS.labels(model=record.model, kind="cached_prompt").inc(record.cached_prompt_tokens)
-    TOKENS.labels(model=record.model, kind="output").inc(record.output_tokens)
-    if record.ttft_ms is not None:
-        TTFT.labels(**labels).observe(record.ttft_ms / 1000)
-    if record.tpot_us is not None:
-        TPOT.labels(**labels).observe(record.tpot_us / 1_000_000)
-    if record.cost_pico is None:
-        UNPRICED.labels(model=record.model, provider=record.provider).inc()
-    for flag in record.usage_flags:
-        USAGE_FLAGS.labels(flag=flag).inc()

@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, Histogram
 
+from gateway.telemetry.buckets import REBUILD_S
+
 REBUILDS = Counter(
     "weir_month_rebuilds_total",
     "Rebuilds of a tenant's month of spend in Redis, by how they ended.",
@@ -10,5 +12,5 @@ REBUILDS = Counter(
 REBUILD_SECONDS = Histogram(
     "weir_month_rebuild_seconds",
     "Time of a rebuild that was done.",
-    buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2),
+    buckets=REBUILD_S,
 )

@@ -2,9 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-_WAIT_S = (
-    0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 60, 120, 300, 600,
-)  # fmt: skip
+from gateway.telemetry.buckets import WAIT_S
 
 WAITING = Gauge(
     "weir_queue_waiting_requests", "Requests that wait for a place on a worker.", ["request_class"]
@@ -23,7 +21,7 @@ WAIT_SECONDS = Histogram(
     "weir_queue_wait_seconds",
     "Seconds from asking for a place until it was had, time parked included.",
     ["request_class"],
-    buckets=_WAIT_S,
+    buckets=WAIT_S,
 )
 GRANTS = Counter(
     "weir_queue_grants_total",

@@ -18,6 +18,7 @@ from gateway.adapters.journal.space import JournalSpace
 from gateway.adapters.journal.storage import Storage
 from gateway.domain.lease import Admitted
 from gateway.domain.orphans import lost_record
+from gateway.telemetry.process import JOURNAL_COMMIT
 
 PROBE_BYTES = 64 * 1024
 """Space that a full disk must have again before admissions are tried."""
@@ -182,7 +183,8 @@ class Committer:
             return True
         frames = self._frames(batch, first_seq=self._seq + 1)
         try:
-            self._segment.append(frames)
+            with JOURNAL_COMMIT.time():
+                self._segment.append(frames)
         except OSError as error:
             self._poison(error)
             return False
