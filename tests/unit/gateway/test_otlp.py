@@ -51,7 +51,7 @@ def test_the_url_is_what_opentelemetry_says_it_is(environ: dict[str, str], url: 
     ("name", "value"),
     [
         (BASE, "collector:4318"),
-        (BASE, "http://"),
+        (BASE, "http:///no/host"),
         (OF_TRACES, "grpc://collector:4317"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
