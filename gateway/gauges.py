@@ -1,7 +1,10 @@
 """The gauges that are read rather than counted, set whenever somebody asks for metrics."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
 from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.pools import pools_of
@@ -12,9 +15,36 @@ from gateway.serving.queue_gauges import show_pools
 from gateway.telemetry import admission as admission_metrics
 from gateway.telemetry import metrics, process, workers
 from gateway.telemetry.going import forget_gone
+from gateway.telemetry.metrics_push import MetricsPush
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
+
+
+def open_push(gateway: "Gateway") -> MetricsPush | None:
+    """What sends the metrics to a collector; None where none is named."""
+    settings = gateway.settings
+    if not settings.otlp_metrics_endpoint:
+        return None
+    return MetricsPush(
+        settings.otlp_metrics_endpoint,
+        resource_of(gateway.journal.gateway_id),
+        lambda: show_gauges(gateway),
+        period_ms=settings.metrics_push_ms,
+    )
+
+
+def resource_of(gateway_id: str) -> Resource:
+    """Who tells: OpenTelemetry's own variables come first, but for which gateway it is."""
+    own = Resource({"service.name": "weir-gateway", "service.version": process.VERSION})
+    instance = Resource({"service.instance.id": gateway_id})
+    return own.merge(OTELResourceDetector().detect()).merge(instance)
+
+
+def telemetry_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
+    """What watches the process, and sends metrics where a collector is named."""
+    pushing = [] if gateway.push is None else [gateway.push.run()]
+    return [process.watch_loop_lag(), *pushing]
 
 
 async def show_gauges(gateway: "Gateway") -> None:

@@ -14,7 +14,12 @@ from gateway.app import Gateway, create_app
 from gateway.errors import WeirError
 from gateway.http.protocol import bounded_protocol
 from gateway.settings import Settings, listen_address, load_settings
-from gateway.telemetry.logs import configure_logging
+from gateway.telemetry.logs import (
+    configure_logging,
+    log_loop_failure,
+    log_uncaught,
+    name_gateway,
+)
 
 _AFTER_GRACE_S = 5
 
@@ -45,9 +50,11 @@ async def serve_until_stopped(settings: Settings, *, storage: Storage | None = N
     """One gateway until it is told to stop; the process's exit status. `storage` replaces the disk
     of its journal in tests."""
     host, port = listen_address(settings)
+    asyncio.get_running_loop().set_exception_handler(log_loop_failure)
     gateway = Gateway(settings, storage=storage)
     try:
         await gateway.open()
+        name_gateway(gateway.journal.gateway_id)
     except (JournalUnusable, WeirError) as error:
         click.echo(f"weir: {error}", err=True)
         return 1
@@ -85,6 +92,7 @@ def serve() -> int:
     """One production gateway, configured by environment (WEIR_DATABASE_URL, WEIR_REDIS_URL,
     WEIR_JOURNAL_DIR, WEIR_LISTEN, ...)."""
     settings = load_settings()
-    configure_logging()
+    configure_logging(settings.log_level, settings.log_format, settings.log_requests)
+    log_uncaught()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     return uvloop.run(serve_until_stopped(settings))

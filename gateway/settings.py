@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from gateway.otlp import OtlpError, endpoint_of
+from gateway.telemetry.logs import FORMATS, LEVELS, REQUEST_LEVELS
 
 _DIGITS_MAX = 19
 _MAY_BE_ZERO = frozenset(
@@ -107,6 +108,15 @@ class Settings:
     cookie of a session is kept to https."""
     cache_salt_secret: str = ""
     """Derives each tenant's cache salt; set it to the same value on every replica."""
+    log_format: str = "text"
+    """Of lines of the log: `text`, or `json` for an object a line."""
+    log_level: str = "INFO"
+    """The least that is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
+    log_requests: str = "failed"
+    """Which requests have a line of their own at their end: those that `failed` by our doing,
+    `all`, or `none`."""
+    metrics_push_ms: int = 15_000
+    """Where a collector is named, metrics are sent to it so often."""
     alert_webhook_url: str = ""
     """Where alerts about budgets are sent, http:// or https://; empty: nowhere."""
     alert_webhook_secret: str = ""
@@ -122,6 +132,8 @@ class Settings:
     looked at (`ignore`)."""
     otlp_traces_endpoint: str = ""
     """Where traces are sent, the whole URL; empty: nowhere, and nothing is recorded."""
+    otlp_metrics_endpoint: str = ""
+    """Where metrics are sent, the whole URL; empty: nowhere, they can be scraped all the same."""
 
 
 def load_settings(environ: dict[str, str] | None = None) -> Settings:
@@ -141,6 +153,7 @@ def load_settings(environ: dict[str, str] | None = None) -> Settings:
         values[field.name] = _parse(name, raw, field.type)
     try:
         values["otlp_traces_endpoint"] = endpoint_of("traces", source)
+        values["otlp_metrics_endpoint"] = endpoint_of("metrics", source)
     except OtlpError as error:
         raise SettingsError(str(error)) from None
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -186,6 +199,13 @@ def _check(settings: Settings) -> None:
         raise SettingsError("WEIR_TRACE_RATIO_PERMILLE must be at most 1000, all of them")
     if settings.trace_context not in _TRACE_CONTEXTS:
         raise SettingsError(f"WEIR_TRACE_CONTEXT must be one of {', '.join(_TRACE_CONTEXTS)}")
+    for name, value, allowed in (
+        ("FORMAT", settings.log_format, FORMATS),
+        ("LEVEL", settings.log_level, LEVELS),
+        ("REQUESTS", settings.log_requests, tuple(REQUEST_LEVELS)),
+    ):
+        if value not in allowed:
+            raise SettingsError(f"WEIR_LOG_{name} must be one of {', '.join(allowed)}")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
 

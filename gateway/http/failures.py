@@ -8,6 +8,7 @@ from litestar import Request, Response
 from gateway.errors import ModelNotFound, WeirError
 from gateway.http.problems import problem_response
 from gateway.http.v1 import MethodNotAllowed, is_openais, openai_error
+from gateway.telemetry.logs import log_failure
 
 _log = logging.getLogger(__name__)
 
@@ -23,5 +24,5 @@ def answer_exception(request: Request[Any, Any, Any], error: Exception) -> Respo
         return openai_error(ModelNotFound("there is no such endpoint", code="not_found"))
     if status == 405:
         return openai_error(MethodNotAllowed("this endpoint does not take that method"))
-    _log.error("unforeseen %s on /v1", type(error).__name__)
+    log_failure(_log, error, "unforeseen on /v1")
     return openai_error(WeirError("the gateway failed on this request"))

@@ -21,6 +21,7 @@ from gateway.serving.queue.places import Places
 from gateway.serving.record import count, usage_record
 from gateway.telemetry.ended import observe_ended
 from gateway.telemetry.logs import log_failure
+from gateway.telemetry.request_lines import log_ended
 
 _log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class Closing:
             log_failure(_log, error, "request %s could not be recorded", record.request_id)
             return WeirError("the gateway failed on this request")
         observe_ended(record)
+        log_ended(record)
         self._on_ended(record)
         return None
 

@@ -11,8 +11,9 @@ from gateway.telemetry.buckets import BATCH_S, COMMIT_S, LAG_S
 
 _TICK_S = 0.25
 
+VERSION = version("weir")
 BUILD_INFO = Gauge("weir_build_info", "1, with the release that runs.", ["version", "python"])
-BUILD_INFO.labels(version=version("weir"), python=platform.python_version()).set(1)
+BUILD_INFO.labels(version=VERSION, python=platform.python_version()).set(1)
 DRAINING = Gauge("weir_draining", "1 while the gateway stops and takes nothing new.")
 TARGET = Gauge(
     "weir_target_seconds",

@@ -1,0 +1,116 @@
+"""Sends the metrics to a collector by OTLP over HTTP, now and then and once more at the end.
+
+Nothing waits for it: the request is made and answered in a thread of its own. A collector that is
+away, slow or failing is told once in the log and counted; the next push has all that this one had.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
+from opentelemetry.sdk.resources import Resource
+from prometheus_client import REGISTRY, CollectorRegistry, Counter
+from prometheus_client.metrics_core import Metric as Family
+
+from gateway.telemetry.logs import log_failure
+from gateway.telemetry.otlp_metrics import metrics_data
+
+TIMEOUT_S = 5.0
+LAST_PUSH_S = 2.0
+"""A stop waits for the last push for so long at most."""
+PUSHES = Counter(
+    "weir_otlp_pushes_total",
+    "Times that metrics were sent to the collector: taken, or failed.",
+    ["result"],
+)
+_log = logging.getLogger(__name__)
+
+
+class MetricsPush:
+    """Sends to one URL. `refresh` sets what is read rather than counted, before each push."""
+
+    def __init__(
+        self,
+        url: str,
+        resource: Resource,
+        refresh: Callable[[], Awaitable[None]],
+        *,
+        period_ms: int,
+        timeout_s: float = TIMEOUT_S,
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
+        self._exporter = OTLPMetricExporter(endpoint=url, timeout=timeout_s)
+        self._resource = resource
+        self._refresh = refresh
+        self._period_s = period_ms / 1000
+        self._registry = registry
+        self._under_way: threading.Thread | None = None
+        self._failing = False
+
+    async def run(self) -> None:
+        """Push each period, for ever."""
+        while True:
+            await asyncio.sleep(self._period_s)
+            await self.push()
+
+    async def close(self, *, within_s: float = LAST_PUSH_S) -> None:
+        """Push once more, and wait for so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self.push()
+        # Ends a wait between two tries; what is still under way ends with the process.
+        self._exporter.shutdown()
+
+    async def push(self) -> bool:
+        """Whether the collector took them. Does not raise."""
+        try:
+            taken = await self._pushed()
+        except Exception as error:  # noqa: BLE001 - told, and the next push is made all the same
+            log_failure(_log, error, "metrics could not be sent")
+            taken = False
+        PUSHES.labels("taken" if taken else "failed").inc()
+        if not taken and not self._failing:
+            _log.warning("metrics: the collector does not take them; they are counted on")
+        if taken and self._failing:
+            _log.info("metrics: the collector takes them again")
+        self._failing = not taken
+        return taken
+
+    async def _pushed(self) -> bool:
+        if self._under_way is not None and self._under_way.is_alive():
+            return False
+        await self._refresh()
+        # On the loop, so that all gauges are of one moment; some 2 ms.
+        families = list(self._registry.collect())
+        done: Future[bool] = Future()
+        self._under_way = threading.Thread(
+            target=self._send, args=(families, done), name="metrics-push", daemon=True
+        )
+        self._under_way.start()
+        return await asyncio.wrap_future(done)
+
+    def _send(self, families: list[Family], done: "Future[bool]") -> None:
+        try:
+            data = metrics_data(families, self._resource, now_ns=time.time_ns())
+            taken = self._exported(data)
+        except Exception as error:  # noqa: BLE001 - the loop is told of it
+            self._tell(done, error)
+        else:
+            self._tell(done, taken)
+
+    def _exported(self, data: MetricsData) -> bool:
+        return self._exporter.export(data) is MetricExportResult.SUCCESS
+
+    def _tell(self, done: "Future[bool]", outcome: bool | Exception) -> None:
+        # Who waited may have gone: then it is cancelled, or its loop is closed.
+        with contextlib.suppress(Exception):
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
