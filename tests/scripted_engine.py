@@ -87,6 +87,8 @@ class ScriptedEngine:
         self.scripts = list(scripts)
         self.after_abort: list[Sequence[bytes] | None] = []
         self.streams: list[ScriptedStream] = []
+        self.traceparents: list[str | None] = []
+        """What each was told of a trace."""
         self.on_connected: Callable[[], None] = lambda: None
         """Called where a stream that is checked before it sends has its connection."""
 
@@ -98,6 +100,7 @@ class ScriptedEngine:
         body: bytes,
         *,
         check_send: Callable[[], None] | None = None,
+        traceparent: str | None = None,
     ) -> ScriptedStream:
         opened = ScriptedStream(
             worker, path, upstream_id, body, self.scripts[len(self.streams)], check_send=check_send
@@ -106,6 +109,7 @@ class ScriptedEngine:
         if len(self.streams) < len(self.after_abort):
             opened.after_abort = self.after_abort[len(self.streams)]
         self.streams.append(opened)
+        self.traceparents.append(traceparent)
         return opened
 
 

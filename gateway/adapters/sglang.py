@@ -56,6 +56,7 @@ class HttpEngine:
         body: bytes,
         *,
         check_send: Callable[[], None] | None = None,
+        traceparent: str | None = None,
     ) -> "HttpEngineStream":
         """See the port."""
         connect_s = self._connect_timeout_s
@@ -70,6 +71,7 @@ class HttpEngine:
             connect_s=connect_s,
             drain_s=self._abort_drain_s,
             check_send=check_send,
+            traceparent=traceparent,
         )
 
     async def ask(
@@ -118,8 +120,10 @@ class HttpEngineStream:
         connect_s: float,
         drain_s: float,
         check_send: Callable[[], None] | None,
+        traceparent: str | None,
     ) -> None:
         self._session = session
+        self._traceparent = traceparent
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._check_send = check_send
         self._worker = worker
@@ -151,12 +155,15 @@ class HttpEngineStream:
     async def _open(self) -> aiohttp.ClientResponse:
         if self._cut:
             raise WorkerFailed("given up before it was sent")
+        headers = _headers(self._worker)
+        if self._traceparent is not None:
+            headers["traceparent"] = self._traceparent
         with opening_with(self._check_send):
             self._post = asyncio.ensure_future(
                 self._session.post(
                     self._worker.endpoint(self._path),
                     data=self._body,
-                    headers=_headers(self._worker),
+                    headers=headers,
                     allow_redirects=False,
                     timeout=self._timeout,
                 )

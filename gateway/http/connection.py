@@ -36,6 +36,7 @@ class AsgiConnection:
         self._body_bytes_max = body_bytes_max
         self._body_read_s = body_read_ms_max / 1000
         self._left = False
+        self._status: int | None = None
         self._callbacks: list[Callable[[], None]] = []
         self._watcher: asyncio.Task[None] | None = None
         self._blocked_since_us: int | None = None
@@ -46,6 +47,11 @@ class AsgiConnection:
     def left(self) -> bool:
         """Whether the client has gone, or was given up on."""
         return self._left
+
+    @property
+    def status(self) -> int | None:
+        """Of the answer, once it has begun."""
+        return self._status
 
     @property
     def blocked_since_us(self) -> int | None:
@@ -97,6 +103,8 @@ class AsgiConnection:
 
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Status and headers."""
+        if not self._left:
+            self._status = status
         await self._hand_over({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:

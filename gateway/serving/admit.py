@@ -20,6 +20,7 @@ from gateway.serving.queue.places import Places
 from gateway.serving.queue.refusals import WaitTooLong, WorkersGone
 from gateway.serving.queue.scopes import LeaseSight
 from gateway.serving.spending import Spending
+from gateway.telemetry.trace_names import JOURNAL, LEASE
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ async def _admit(
         _check_budget(asking.spending, held.uses)
         if asking.arrival.connection.left:
             raise ClientGone
-        await journal.admitted(admitted)
+        await asking.arrival.trace.of(JOURNAL, journal.admitted(admitted))
     except BaseException:
         await leases.settle(held.lease, actual_tokens=0, ran=False)
         if place is not None:
@@ -238,8 +239,11 @@ class RequestScopes:
         asking, spending = self._asking, self._asking.spending
         caller, demand = await self._caller_now(), self._demand()
         try:
-            lease, uses = await self._leases.acquire(
-                caller, asking.model.id, demand, is_bounded=self.needs.is_bounded
+            lease, uses = await asking.arrival.trace.of(
+                LEASE,
+                self._leases.acquire(
+                    caller, asking.model.id, demand, is_bounded=self.needs.is_bounded
+                ),
             )
         except QuotaExceeded as refused:
             spending.say_what_fits(refused)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.serving.ports import ClientConnection
+from gateway.telemetry.tracing import NO_TRACE, RequestTrace
 from gateway.wire.bodies import Endpoint
 
 
@@ -20,6 +21,7 @@ class Arrival:
     request_id: UUID
     at_ms: int
     at_us: int
+    trace: RequestTrace = NO_TRACE
 
     @property
     def id_header(self) -> tuple[bytes, bytes]:

@@ -1,19 +1,22 @@
 """One attempt: one stream of one choice on one worker, from its opening to what it tells."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.hosted import HostedTarget
 from gateway.domain.queue.tickets import Band
 from gateway.domain.tenant import EngineKind, Worker
 from gateway.errors import HostedSendRefused, WorkerFailed, WorkerTimeout, WorkerUnreachable
+from gateway.serving.attempt_span import attempt_attributes, attempt_failure
 from gateway.serving.choice import Choice
 from gateway.serving.hosted import HostedFallback, HostedRoute
 from gateway.serving.live import LiveRequest, Patience, StreamWatch
 from gateway.serving.ports import Clock, Engine, EngineRefused, Fleet
 from gateway.serving.queue.pace import UNPACED, Pace, Paces, nobody_paces
 from gateway.telemetry import metrics
+from gateway.telemetry.trace_names import ATTEMPT
+from gateway.telemetry.tracing import NO_TRACE, RequestTrace, Step
 from gateway.wire.chunk_id import chunk_id
 from gateway.wire.refusal import FULL, blames_grammar
 from gateway.wire.upstream import Event, read_event
@@ -56,11 +59,16 @@ class Attempt:
     works: bool | None = None
     """What it tells of the worker; None where nothing."""
     pace: Pace = UNPACED
+    trace: RequestTrace = NO_TRACE
+    step: Step = field(init=False)
+    failed_as: str | None = None
+    """What its trace says of why, where the outcome says less."""
 
     async def events(self) -> AsyncIterator[tuple[bytes, Event]]:
         """Every event, noted in the choice. Raises WorkerFailed, WorkerTimeout, EngineRefused,
         HostedSendRefused."""
         choice, clock, fleet = self.choice, self.upstream.clock, self.upstream.fleet
+        self.step = self.trace.leaf(ATTEMPT)
         choice.begin_attempt(self.worker, clock.now_ms())
         watch = self._open()
         fleet.opened(self.worker.id)
@@ -98,6 +106,8 @@ class Attempt:
             upstream_id,
             body,
             check_send=None if target is None else lambda: self.route.check_send(target),
+            # What a provider is told is what its answer needs: no id of ours.
+            traceparent=self.step.traceparent if target is None else None,
         )
         patience = None
         if target is not None:
@@ -163,7 +173,7 @@ class Attempt:
             raise WorkerFailed("the engine had no room for the whole answer and cut it short")
 
     def _refused(self, error: EngineRefused) -> None:
-        self.refused_by_status = True
+        self.refused_by_status, self.failed_as = True, str(error.status)
         self.works = error.status in REFUSALS - FULL
         if error.status not in REFUSALS:
             if blames_grammar(error.message, self.route.request.forward):
@@ -190,13 +200,33 @@ class Attempt:
             self.outcome = Outcome.TAKEN_BACK
         elif not self.live.aborting:
             self.works = False
+            self.failed_as = "worker_unreachable" if isinstance(error, WorkerUnreachable) else None
             if isinstance(error, WorkerUnreachable) and self.worker.provider == "self":
                 self.upstream.fleet.failed(self.worker.id)
+
+    def _told(self) -> None:
+        """Its span ends, with what is known of it."""
+        step = self.step
+        step.end()
+        step.tell(
+            lambda: attempt_attributes(
+                self.choice,
+                self.worker,
+                self.outcome,
+                path=self.path,
+                sequence=self.sequence,
+                max_tokens=self.max_tokens,
+                began_us=step.began_us,
+                sent=self.sent,
+            ),
+            attempt_failure(self.outcome, self.failed_as, sent=self.sent),
+        )
 
     def _close(self) -> None:
         choice, target = self.choice, self.worker
         now_us = self.upstream.clock.monotonic_us()
         self.pace.end(choice.last_token_us, choice.output_tokens, now_us)
+        self._told()
         if self.sent:
             choice.end_attempt(
                 self.outcome,

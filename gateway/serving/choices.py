@@ -24,6 +24,8 @@ from gateway.serving.live import LiveRequest
 from gateway.serving.pool_workers import workers_of
 from gateway.serving.ports import ClientGone, EngineRefused
 from gateway.serving.queue.held import HeldPlace
+from gateway.telemetry.trace_names import ROUTE
+from gateway.telemetry.tracing import NO_TRACE, RequestTrace
 from gateway.wire.refusal import FULL
 from gateway.wire.upstream import Event
 
@@ -46,6 +48,7 @@ class ChoiceStreams:
         place: HeldPlace | None,
         max_tokens: int,
         check_caller: Callable[[], Awaitable[object]],
+        trace: RequestTrace = NO_TRACE,
     ) -> None:
         """Only workers of `pool` are asked. `max_tokens` is what each choice's engine is told.
         Without a place no worker has room, or none is there: only a hosted provider is asked.
@@ -60,6 +63,7 @@ class ChoiceStreams:
         self._place = place
         self._max_tokens = max_tokens
         self._check_caller = check_caller
+        self._trace = trace
         self._attempts = 0
         self.is_refused = False
         """Its place was taken back, and it got no other or may not use it: what it was told is no
@@ -172,7 +176,7 @@ class ChoiceStreams:
 
     async def _read(self, choice: Choice) -> AsyncIterator[tuple[bytes, Event]]:
         tried: list[str] = []
-        worker = self._following(choice, tried, None)
+        worker = self._choose(choice, tried, None)
         if worker is None:
             raise self._no_worker()
         while True:
@@ -183,7 +187,7 @@ class ChoiceStreams:
                     started = True
                     yield data, event
             except (WorkerFailed, WorkerTimeout, EngineRefused) as error:
-                following = None if started else self._following(choice, tried, error)
+                following = None if started else self._choose(choice, tried, error)
                 if following is not None:
                     worker = following
                 elif not started and self._says_nothing(worker, error):
@@ -207,7 +211,19 @@ class ChoiceStreams:
             sequence=self._attempts,
             max_tokens=self._max_tokens,
             band=Band.INTERACTIVE if self._place is None else self._place.band,
+            trace=self._trace,
         ).events()
+
+    def _choose(self, choice: Choice, tried: list[str], error: Exception | None) -> Worker | None:
+        with self._trace.leaf(ROUTE) as step:
+            worker = self._following(choice, tried, error)
+            step.tell(
+                lambda: (
+                    {"weir.route.tried": len(tried)}
+                    | ({} if worker is None else {"weir.worker.id": worker.id})
+                )
+            )
+            return worker
 
     def _following(
         self, choice: Choice, tried: list[str], error: Exception | None

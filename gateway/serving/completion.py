@@ -50,10 +50,14 @@ from gateway.serving.queue.places import Places
 from gateway.serving.record import client_usage
 from gateway.serving.relay import relay
 from gateway.serving.spending import spending_of
+from gateway.serving.tracing import NO_TRACING, Tracing
 from gateway.serving.upstream_body import PATHS
 from gateway.serving.withdrawal import check_not_withdrawn
 from gateway.telemetry import metrics
+from gateway.telemetry import trace_names as steps
+from gateway.telemetry.log_context import begin_request
 from gateway.telemetry.logs import log_failure
+from gateway.telemetry.request_lines import log_error_answer
 from gateway.wire.bodies import Endpoint
 from gateway.wire.request import CompletionRequest
 
@@ -90,6 +94,7 @@ class Completions:
         clock: Clock,
         policy: Policy,
         on_ended: Callable[[UsageRecord], None] = lambda _: None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         """`on_ended` hears of each request's record."""
         self._directory = directory
@@ -111,6 +116,7 @@ class Completions:
         self._live = live
         self._clock = clock
         self._policy = policy
+        self._tracing = tracing
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(
@@ -121,7 +127,7 @@ class Completions:
         connection: ClientConnection,
     ) -> None:
         """Answer one request. Runs to its end even where the caller is cancelled meanwhile."""
-        now_ms = self._clock.now_ms()
+        now_ms, now_us = self._clock.now_ms(), self._clock.monotonic_us()
         arrival = Arrival(
             endpoint=endpoint,
             headers=headers,
@@ -129,7 +135,8 @@ class Completions:
             connection=connection,
             request_id=request_id(now_ms, secrets.randbits(74)),
             at_ms=now_ms,
-            at_us=self._clock.monotonic_us(),
+            at_us=now_us,
+            trace=self._tracing.begin(headers, at_ms=now_ms, at_us=now_us),
         )
         await asyncio.shield(self._kept(self._answer(arrival)))
 
@@ -141,38 +148,44 @@ class Completions:
         return task
 
     async def _answer(self, arrival: Arrival) -> None:
+        begin_request(arrival.request_id, arrival.trace.trace_id)
         try:
             await self._straight_line(arrival)
-        except ClientGone:
-            return
+        except ClientGone as gone:
+            arrival.trace.failed(gone)
         except WeirError as error:
-            metrics.ERRORS.labels(code=error.code).inc()
+            _count_failure(arrival, error)
             await answer_error(arrival.connection, error, [arrival.id_header])
         except Exception as error:  # noqa: BLE001 - a bug of ours is answered and logged
             log_failure(_log, error, "request %s failed inside the gateway", arrival.request_id)
-            metrics.ERRORS.labels(code="internal_error").inc()
             failure = WeirError("the gateway failed on this request")
+            _count_failure(arrival, failure)
             await answer_error(arrival.connection, failure, [arrival.id_header])
+        finally:
+            self._tracing.end(arrival)
 
     async def _straight_line(self, arrival: Arrival) -> None:
-        await self._directory.waken()
-        asking = await self._read(arrival, self._caller(arrival, now_ms=arrival.at_ms))
+        trace = arrival.trace
+        caller = await trace.of(steps.AUTHENTICATE, self._authenticated(arrival))
+        asking = await trace.of(steps.READ, self._read(arrival, caller))
         needs = await self._estimate(asking)
         if arrival.connection.left:
             raise ClientGone
         check_not_withdrawn(asking.caller.key, self._directory)  # its body may have taken its time
-        held = await admit(
-            asking,
-            needs,
-            count=lambda: self._estimate(asking, exactly=True),
-            caller_now=lambda: self._caller_now(asking),
-            is_served=self._is_served(asking.pool) or asking.route.target() is None,
-            leases=self._leases,
-            journal=self._journal,
-            places=self._places,
-            clock=self._clock,
+        held = await trace.of(
+            steps.ADMIT,
+            admit(
+                asking,
+                needs,
+                count=lambda: self._estimate(asking, exactly=True),
+                caller_now=lambda: self._caller_now(asking),
+                is_served=self._is_served(asking.pool) or asking.route.target() is None,
+                leases=self._leases,
+                journal=self._journal,
+                places=self._places,
+                clock=self._clock,
+            ),
         )
-        caller = asking.caller
         live = LiveRequest(
             arrival.connection,
             self._clock.monotonic_us(),
@@ -204,6 +217,10 @@ class Completions:
             check_not_withdrawn(key, self._directory)
         except WeirError as refusal:
             live.withdraw(refusal)
+
+    async def _authenticated(self, arrival: Arrival) -> Caller:
+        await self._directory.waken()
+        return self._caller(arrival, now_ms=arrival.at_ms)
 
     def _caller(self, arrival: Arrival, *, now_ms: int) -> Caller:
         return authenticate(
@@ -248,8 +265,11 @@ class Completions:
     ) -> int:
         wait = Wait(self._clock)
         try:
-            return await self._places.until_worker(
-                pool, caller, request, arrival.headers, arrival.connection
+            return await arrival.trace.of(
+                steps.WORKER_WAIT,
+                self._places.until_worker(
+                    pool, caller, request, arrival.headers, arrival.connection
+                ),
             )
         except WeirError as refused:
             raise wait.told_to(refused) from None
@@ -258,13 +278,16 @@ class Completions:
         return bool(self._workers(pool))
 
     async def _estimate(self, asking: Asking, *, exactly: bool = False) -> Estimate:
-        return await self._estimator.estimate(
-            asking.request,
-            asking.model,
-            asking.caller,
-            self._workers(asking.pool),
-            month=asking.spending.month,
-            exactly=exactly,
+        return await asking.arrival.trace.of(
+            steps.ESTIMATE,
+            self._estimator.estimate(
+                asking.request,
+                asking.model,
+                asking.caller,
+                self._workers(asking.pool),
+                month=asking.spending.month,
+                exactly=exactly,
+            ),
         )
 
     def _workers(self, pool: str) -> list[WorkerView]:
@@ -273,6 +296,7 @@ class Completions:
     async def _run(self, running: Running) -> None:
         """From admission to the last byte."""
         asking, held = running.asking, running.held
+        trace = asking.arrival.trace
         answer = self._answer_for(running)
         try:
             streams = ChoiceStreams(
@@ -285,16 +309,20 @@ class Completions:
                 place=held.place,
                 max_tokens=held.needs.max_tokens,
                 check_caller=lambda: self._caller_now(asking),
+                trace=trace,
             )
             sent = asking.request.forward
-            ending = await relay(streams, running.choices, answer, running.live, sent)
-            record = await self._closing.usage(running, ending.outcome)
-            failure = await self._closing.record(running, record) or ending.failure
+            ending = await trace.of(
+                steps.STREAM, relay(streams, running.choices, answer, running.live, sent)
+            )
+            record = await trace.of(steps.COUNT, self._closing.usage(running, ending.outcome))
+            unrecorded = await trace.of(steps.RECORD, self._closing.record(running, record))
+            failure = unrecorded or ending.failure
             if failure is None and record.outcome is Outcome.GATEWAY_LOST:
                 failure = WeirError("the gateway failed on this request")
-            await self._closing.settle(running, record)
+            await trace.of(steps.SETTLE, self._closing.settle(running, record))
             if failure is not None:
-                metrics.ERRORS.labels(code=failure.code).inc()
+                _count_failure(asking.arrival, failure)
                 await answer.fail(failure)
             elif record.outcome is Outcome.COMPLETED:
                 await answer.complete(client_usage(record, running.choices))
@@ -314,3 +342,9 @@ class Completions:
                 keepalive_s=self._policy.keepalive_ms / 1000,
             )  # fmt: skip
         return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
+
+
+def _count_failure(arrival: Arrival, error: WeirError) -> None:
+    metrics.ERRORS.labels(code=error.code).inc()
+    log_error_answer(error)
+    arrival.trace.failed(error)

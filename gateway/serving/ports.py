@@ -247,9 +247,11 @@ class Engine(Protocol):
         body: bytes,
         *,
         check_send: Callable[[], None] | None = None,
+        traceparent: str | None = None,
     ) -> UpstreamStream:
         """A stream that is opened when it is first iterated. `check_send` is called once the
-        connection is there and before any byte goes out; what it raises ends the attempt."""
+        connection is there and before any byte goes out; what it raises ends the attempt.
+        `traceparent` goes with it as that header, None where no trace is told of."""
 
 
 class RequestReader(Protocol):
@@ -297,6 +299,10 @@ class ClientConnection(Protocol):
     @property
     def left(self) -> bool:
         """Whether the client has gone, or was given up on."""
+
+    @property
+    def status(self) -> int | None:
+        """Of the answer, once it has begun."""
 
     def on_leave(self, callback: Callable[[], None]) -> None:
         """Call back once when the client leaves; at once if it has."""

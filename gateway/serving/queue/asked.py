@@ -10,6 +10,7 @@ from gateway.errors import InvalidRequest
 from gateway.serving.asking import Asking
 from gateway.serving.authenticate import Caller, request_class
 from gateway.serving.estimate import Estimate
+from gateway.telemetry.tracing import NO_TRACE, RequestTrace
 from gateway.wire.request import CompletionRequest
 
 MAX_WAIT_HEADER = b"x-weir-max-wait-ms"
@@ -61,6 +62,7 @@ class PlaceAsked:
     promote_after_ms: int
     is_new: bool = True
     """It did not wait before, and is refused where its deadline is predicted to pass."""
+    trace: RequestTrace = NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def place_asked(asking: Asking, needs: Estimate, settings: QueueSettings) -> Pla
         max_queued=waits.max_queued,
         wait_ms=max(0, waits.wait_ms - asking.waited_ms),
         promote_after_ms=max(0, promote_after_ms - asking.waited_ms),
+        trace=asking.arrival.trace,
     )
 
 

@@ -12,6 +12,7 @@ from gateway.errors import LimitReached
 from gateway.serving.ports import Clock
 from gateway.serving.queue.asked import PlaceAsked
 from gateway.serving.queue_ports import Run, Wish
+from gateway.telemetry.tracing import Attributes
 
 Reply = TypeVar("Reply")
 
@@ -129,6 +130,14 @@ class Entry:
         for it is cancelled: what a store may still do must be known before a ticket is let go."""
         await self.quiet()
         return await asyncio.shield(self.occupy(call()))
+
+    def traced(self, name: str, wait: Awaitable[Reply]) -> Awaitable[Reply]:
+        """A wait of it, as a step of its request's trace."""
+        return self.asked.trace.of(name, wait, self._waited)
+
+    def _waited(self) -> Attributes:
+        said: dict[str, str | int] = {"weir.queue_ms": self.waited_us // 1000}
+        return said if self.worker is None else said | {"weir.worker.id": self.worker}
 
     def occupy(self, work: Awaitable[Reply]) -> "asyncio.Future[Reply]":
         """Steps wait until this has ended."""

@@ -8,6 +8,7 @@ from gateway.serving.queue.entry import Entry, State
 from gateway.serving.queue.keeping import Keeper
 from gateway.serving.queue.waiting import Waiting
 from gateway.telemetry import queue as metrics
+from gateway.telemetry.trace_names import PLACE
 
 
 class HeldPlace:
@@ -86,7 +87,7 @@ class HeldPlace:
         """After `surrender`, and once its stream has ended: give the place back and wait for
         another, unbilled. Raises what `Places.place` does; then it has ended."""
         try:
-            await self._waiting.give_back(self.entry)
+            await self.entry.traced(PLACE, self._waiting.give_back(self.entry))
         except BaseException:
             self._waiting.depart(self.entry, None)
             raise

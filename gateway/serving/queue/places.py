@@ -38,6 +38,7 @@ from gateway.serving.queue.waiting import Waiting
 from gateway.serving.queue_ports import PoolQueue
 from gateway.serving.withdrawal import Withdrawn
 from gateway.telemetry import queue as metrics
+from gateway.telemetry.trace_names import PARKED, PLACE
 from gateway.wire.request import CompletionRequest
 
 Admitted = TypeVar("Admitted")
@@ -131,7 +132,7 @@ class Places:
         try:
             entry.check()
             self._book.add(entry)
-            await self._waiting.get_place(entry)
+            await entry.traced(PLACE, self._waiting.get_place(entry))
         except BaseException as error:
             self._gave_up(entry, error)
             raise
@@ -225,7 +226,7 @@ class Places:
         self._check_may_park(entry, refused)
         entry.refused, entry.refused_us = refused, self._clock.monotonic_us()
         self._lots.add(entry, scopes, refused)
-        await self._waiting.park(entry)
+        await entry.traced(PARKED, self._waiting.park(entry))
 
     def _check_may_park(self, entry: Entry, refused: LimitReached) -> None:
         """Raise the refusal where it may not wait, and what is told where too many do."""
