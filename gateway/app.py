@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
@@ -23,6 +22,7 @@ from gateway.adapters.ledger import RedisLedger
 from gateway.adapters.pool_ceilings import RedisPoolCeilings
 from gateway.adapters.pool_queue import RedisPoolQueue
 from gateway.adapters.postgres import async_engine
+from gateway.adapters.postgres_past import RestoreWatch
 from gateway.adapters.presence import Gateways, Presence
 from gateway.adapters.pulse import Pulse
 from gateway.adapters.reaper import Reaper
@@ -31,7 +31,6 @@ from gateway.adapters.redis import connect_redis, require_scripts
 from gateway.adapters.sglang import HttpEngine
 from gateway.adapters.shipper import Shipper
 from gateway.adapters.spend import CONNECTIONS, PostgresSpend
-from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.adapters.turns import RedisTurns
 from gateway.adapters.usage_reports import UsageReports
 from gateway.administration import Administration
@@ -40,7 +39,7 @@ from gateway.browsing import console_of
 from gateway.clock import SystemClock
 from gateway.everywhere import everywhere_loops
 from gateway.finance import USAGE_POOL_SIZE, finance_parts, finance_router
-from gateway.gauges import show_gauges
+from gateway.gauges import open_push, show_gauges, telemetry_loops
 from gateway.http.admin import admin_router
 from gateway.http.failures import answer_exception
 from gateway.http.health import health_handlers
@@ -48,9 +47,7 @@ from gateway.http.openapi import document_handler
 from gateway.http.session_cookie import SECURE_STATE
 from gateway.http.v1 import v1_handlers
 from gateway.metering import ends_known_of, metering_loops, open_metering
-from gateway.serving.attempt import Upstream
 from gateway.serving.clock_watch import watch_clock
-from gateway.serving.completion import Completions, Policy
 from gateway.serving.condition import Watch
 from gateway.serving.earlier_life import lost_lease
 from gateway.serving.hosted import HostedFallback
@@ -63,11 +60,15 @@ from gateway.serving.queue.ceilings import LearnedCeilings, rule_for
 from gateway.serving.queue.places import Places
 from gateway.serving.queue.reporting import Reporter
 from gateway.serving.queue_looks import PoolLooks
+from gateway.serving.tracing import Tracing
 from gateway.settings import Settings
+from gateway.straight_line import completions_of, open_traces
+from gateway.telemetry.logs import log_end_of_loop
+from gateway.telemetry.metrics_push import MetricsPush
+from gateway.telemetry.trace_export import SpanExport
 from gateway.watching import told_to_others, watching_handlers, watching_loops, watching_parts
 
 _END_MS = 3_000
-_log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -83,10 +84,14 @@ class Gateway:
     shipper: Shipper
     presence: Presence
     reaper: Reaper
+    restore_watch: RestoreWatch
     witness: EngineWitness
     reconciling: Reconciling
     budget_watch: BudgetWatch
     watch: Watch
+    push: MetricsPush | None
+    tracing: Tracing
+    spans: SpanExport | None
 
     def __init__(self, settings: Settings, *, storage: Storage | None = None) -> None:
         """`storage` replaces the disk of the journal in tests."""
@@ -152,6 +157,10 @@ class Gateway:
         self.usage_postgres = async_engine(database_url, pool_size=USAGE_POOL_SIZE)
         self.reconciling_postgres = async_engine(database_url, pool_size=4)
         self.invoicing_postgres = async_engine(database_url, pool_size=InvoiceDesk.POOL_SIZE)
+        self._pools = (
+            *(self.postgres, self.directory_postgres, self.shipping_postgres, self.spend_postgres),
+            *(self.usage_postgres, self.reconciling_postgres, self.invoicing_postgres),
+        )
 
     async def open(self) -> None:
         """Recover the journal, load the directory, start what runs behind the requests.
@@ -170,6 +179,8 @@ class Gateway:
         )
         open_metering(self)
         self._open_queue()
+        self.push = open_push(self)
+        self.tracing, self.spans = open_traces(self)
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -181,6 +192,7 @@ class Gateway:
             dead_letters=lambda: self.shipper.outstanding.dead_letters,
             partitions_late=lambda: self.shipper.partitions_late,
             has_findings=lambda: self.reconciling.has_findings,
+            is_restored=lambda: self.restore_watch.restored is not None,
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
@@ -205,6 +217,7 @@ class Gateway:
             self.live.run(),
             self.births.run(),
             *watching_loops(self),
+            *telemetry_loops(self),
             watch_clock(self.watch, self.ledger, self.clock),
         ):
             self._start(loop)
@@ -241,7 +254,7 @@ class Gateway:
 
     def _start(self, loop: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(loop)
-        task.add_done_callback(_log_end)
+        task.add_done_callback(log_end_of_loop)
         self._tasks.append(task)
 
     async def close(self) -> None:
@@ -258,6 +271,8 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.reaper.stop()
+        telling = [each.close() for each in (self.push, self.spans) if each is not None]
+        await asyncio.gather(*telling)
         await self.copied.copies.flush()
         if shipped and not (self.leases.owed or self.copied.journal.open):
             with contextlib.suppress(LedgerUnavailable):
@@ -268,18 +283,8 @@ class Gateway:
         await self.bodies.stop()
         await self.journal.close()
         await self.redis.aclose()
-        await self.postgres.dispose()
-        await self.directory_postgres.dispose()
-        await self.shipping_postgres.dispose()
-        await self.spend_postgres.dispose()
-        await self.usage_postgres.dispose()
-        await self.reconciling_postgres.dispose()
-        await self.invoicing_postgres.dispose()
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _log.error("a background loop ended: %s", type(task.exception()).__name__)
+        for pool in self._pools:
+            await pool.dispose()
 
 
 def create_app(gateway: Gateway) -> Litestar:
@@ -299,7 +304,7 @@ def create_app(gateway: Gateway) -> Litestar:
     return Litestar(
         route_handlers=[
             *v1_handlers(
-                completions=_completions(gateway, fallback),
+                completions=completions_of(gateway, fallback),
                 directory=gateway.directory,
                 fleet=gateway.fleet,
                 ledger=gateway.ledger,
@@ -321,28 +326,4 @@ def create_app(gateway: Gateway) -> Litestar:
         openapi_config=None,
         logging_config=None,
         state=State({SECURE_STATE: gateway.settings.console_secure_cookie}),
-    )
-
-
-def _completions(gateway: Gateway, fallback: HostedFallback) -> Completions:
-    return Completions(
-        directory=gateway.directory,
-        reader=gateway.bodies,
-        tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=5_000),
-        leases=gateway.leases,
-        places=gateway.places,
-        journal=gateway.copied.journal,
-        upstream=Upstream(
-            gateway.engine, gateway.fleet, gateway.clock, fallback, gateway.ceilings.pace
-        ),
-        live=gateway.live,
-        clock=gateway.clock,
-        on_ended=gateway.latencies.ended,
-        policy=Policy(
-            directory_stale_ms_max=gateway.settings.directory_stale_ms_max,
-            stores_unseen_ms_max=gateway.settings.stores_unseen_ms_max,
-            keepalive_ms=gateway.settings.keepalive_ms,
-            cache_salt_secret=gateway.settings.cache_salt_secret,
-            show_worker_header=gateway.settings.show_worker_header,
-        ),
     )

@@ -22,6 +22,7 @@ from gateway.serving.latencies import Latencies
 from gateway.serving.live_view import LiveView
 from gateway.serving.ports import Clock
 from gateway.serving.queue.ceilings import rule_for
+from gateway.settings import Settings
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
@@ -35,8 +36,6 @@ def told_to_others(redis: RedisClient, clock: Clock) -> tuple[Latencies, HostedU
 
 def live_view(gateway: "Gateway", fallback: HostedFallback) -> LiveView:
     """One for a gateway: it remembers for all who look."""
-    settings = gateway.settings
-    rule = rule_for(settings.queue_tpot_ms)
     return LiveView(
         directory=gateway.directory,
         ledger=gateway.ledger,
@@ -47,11 +46,17 @@ def live_view(gateway: "Gateway", fallback: HostedFallback) -> LiveView:
         looks=gateway.looks,
         latencies=gateway.latencies,
         hosted_use=gateway.hosted_use,
-        targets={
-            RequestClass.INTERACTIVE: Targets(settings.ttft_target_ms, rule.tpot_us // 1000),
-            RequestClass.BATCH: Targets(settings.ttft_batch_target_ms, rule.alone_tpot_us // 1000),
-        },
+        targets=targets_of(gateway.settings),
     )
+
+
+def targets_of(settings: Settings) -> dict[RequestClass, Targets]:
+    """What each class's latencies are held against."""
+    rule = rule_for(settings.queue_tpot_ms)
+    return {
+        RequestClass.INTERACTIVE: Targets(settings.ttft_target_ms, rule.tpot_us // 1000),
+        RequestClass.BATCH: Targets(settings.ttft_batch_target_ms, rule.alone_tpot_us // 1000),
+    }
 
 
 def request_stories(gateway: "Gateway") -> RequestStories:

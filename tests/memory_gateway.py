@@ -33,7 +33,6 @@ from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
 from gateway.serving.pool_workers import workers_of
 from gateway.serving.queue.places import Places
-from gateway.serving.tracing import NO_TRACING, Tracing
 from gateway.wire.bodies import Endpoint
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
@@ -64,7 +63,6 @@ class MemoryGateway:
         *scripts: Sequence[Step],
         workers: int = 1,
         on_ended: Callable[[UsageRecord], None] = lambda _: None,
-        tracing: Callable[[StandingClock], Tracing] = lambda _: NO_TRACING,
         **policy: Any,
     ) -> None:
         self.clock = StandingClock()
@@ -111,7 +109,6 @@ class MemoryGateway:
             live=self.live,
             clock=self.clock,
             on_ended=on_ended,
-            tracing=tracing(self.clock),
             policy=Policy(**{**settings, **policy}),
         )
 

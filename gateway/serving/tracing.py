@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from billing.domain.usage_record import Outcome, UsageAttempt, UsageRecord
 from gateway.domain.latency import Targets
+from gateway.domain.tenant import RequestClass
 from gateway.serving.arrival import Arrival
 from gateway.serving.request_spans import spans_of
 from gateway.telemetry import traces as metrics
@@ -31,7 +32,7 @@ class Tracing:
         export: Callable[[Sequence[SpanData]], None],
         *,
         context: str = "continue",
-        targets: Mapping[str, Targets] | None = None,
+        targets: Mapping[RequestClass, Targets] | None = None,
     ) -> None:
         """`export` takes a trace that is kept, and neither waits nor raises. `context` is
         `WEIR_TRACE_CONTEXT`; what is over the targets of its class is slow."""
@@ -97,7 +98,9 @@ NO_TRACING: Tracing = _NoTracing()
 """Where traces go nowhere."""
 
 
-def why_kept(trace: RequestTrace, status: int | None, targets: Mapping[str, Targets]) -> str | None:
+def why_kept(
+    trace: RequestTrace, status: int | None, targets: Mapping[RequestClass, Targets]
+) -> str | None:
     """Why a trace is worth keeping that was not drawn: it `failed`, `fell_back`, was `retried` or
     `slow`, the first of these that holds; else None. What a tenant does wrong, or has no room for
     in its own limits, is no failure here: it could ask for any number of them."""
@@ -113,7 +116,7 @@ def why_kept(trace: RequestTrace, status: int | None, targets: Mapping[str, Targ
         return "fell_back"
     if _was_retried(record.attempts):
         return "retried"
-    return "slow" if _was_slow(record, targets.get(record.request_class)) else None
+    return "slow" if _was_slow(record, targets.get(RequestClass(record.request_class))) else None
 
 
 def _was_retried(attempts: Sequence[UsageAttempt]) -> bool:
