@@ -10,10 +10,9 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
+from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 from prometheus_client.metrics_core import Metric as Family
@@ -50,7 +49,8 @@ class MetricsPush:
         self._refresh = refresh
         self._period_s = period_ms / 1000
         self._registry = registry
-        self._under_way: threading.Thread | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._failing = False
 
     async def run(self) -> None:
@@ -63,6 +63,7 @@ class MetricsPush:
         """Push once more, and wait for so long at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
+                await self._idle.wait()
                 await self.push()
         # Ends a wait between two tries; what is still under way ends with the process.
         self._exporter.shutdown()
@@ -83,34 +84,40 @@ class MetricsPush:
         return taken
 
     async def _pushed(self) -> bool:
-        if self._under_way is not None and self._under_way.is_alive():
+        if not self._idle.is_set():
             return False
         await self._refresh()
         # On the loop, so that all gauges are of one moment; some 2 ms.
         families = list(self._registry.collect())
-        done: Future[bool] = Future()
-        self._under_way = threading.Thread(
-            target=self._send, args=(families, done), name="metrics-push", daemon=True
-        )
-        self._under_way.start()
-        return await asyncio.wrap_future(done)
+        loop = asyncio.get_running_loop()
+        sent: asyncio.Future[bool] = loop.create_future()
+        self._idle.clear()
+        threading.Thread(
+            target=self._send, args=(families, loop, sent), name="metrics-push", daemon=True
+        ).start()
+        return await sent
 
-    def _send(self, families: list[Family], done: "Future[bool]") -> None:
+    def _send(
+        self,
+        families: list[Family],
+        loop: asyncio.AbstractEventLoop,
+        sent: asyncio.Future[bool],
+    ) -> None:
+        """In a thread: whatever comes of it, the loop is told."""
+        taken, failure = False, None
         try:
             data = metrics_data(families, self._resource, now_ns=time.time_ns())
-            taken = self._exported(data)
-        except Exception as error:  # noqa: BLE001 - the loop is told of it
-            self._tell(done, error)
+            taken = self._exporter.export(data) is MetricExportResult.SUCCESS
+        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(self._ended, sent, taken, failure)
+
+    def _ended(self, sent: asyncio.Future[bool], taken: bool, failure: Exception | None) -> None:
+        self._idle.set()
+        if sent.done():  # who waited has given up
+            return
+        if failure is None:
+            sent.set_result(taken)
         else:
-            self._tell(done, taken)
-
-    def _exported(self, data: MetricsData) -> bool:
-        return self._exporter.export(data) is MetricExportResult.SUCCESS
-
-    def _tell(self, done: "Future[bool]", outcome: bool | Exception) -> None:
-        # Who waited may have gone: then it is cancelled, or its loop is closed.
-        with contextlib.suppress(Exception):
-            if isinstance(outcome, Exception):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
+            sent.set_exception(failure)

@@ -1,0 +1,114 @@
+"""Every line of a request has its id, whatever runs it; and what a request's own line says."""
+
+import asyncio
+import logging
+from uuid import UUID
+
+import engine_events as events
+import pytest
+from log_capture import logging_to
+from memory_gateway import MemoryGateway
+from scripted_engine import RecordingConnection
+
+from gateway.errors import InvalidRequest, Overloaded, WorkerFailed
+from gateway.telemetry import request_lines
+from gateway.telemetry.log_context import begin_request
+from gateway.telemetry.request_lines import DROPPED, LINES_PER_S, log_error_answer
+
+LOG = logging.getLogger("gateway.test")
+ONE = UUID("019aa000-0000-7000-8000-000000000001")
+TWO = UUID("019aa000-0000-7000-8000-000000000002")
+
+
+def id_of(client: RecordingConnection) -> str:
+    """The `x-request-id` that the client was told."""
+    return dict(client.headers)[b"x-request-id"].decode()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_written_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_lines, "_bound", request_lines._Bound())
+
+
+async def test_what_a_request_begins_logs_for_it_and_nothing_else_does() -> None:
+    """Subtasks and timers of two at once; a trace's id where there is one; afterwards nobody's."""
+
+    async def work(request_id: UUID, trace_id: int) -> None:
+        begin_request(request_id, trace_id)
+        asyncio.get_running_loop().call_soon(LOG.info, "timer")
+        async with asyncio.TaskGroup() as group:
+            for name in ("left", "right"):
+                group.create_task(step(name))
+
+    async def step(name: str) -> None:
+        await asyncio.sleep(0)
+        LOG.info(name)
+
+    with logging_to(form="json") as log:
+        await asyncio.gather(
+            asyncio.create_task(work(ONE, 0xAB)), asyncio.create_task(work(TWO, 0))
+        )
+        LOG.info("after")
+    found = [(line.get("request_id"), line["message"]) for line in log.objects]
+    assert sorted(found[:-1]) == sorted(
+        (str(each), name) for each in (ONE, TWO) for name in ("left", "right", "timer")
+    )
+    assert found[-1] == (None, "after")
+    traces = {line.get("request_id"): line.get("trace_id") for line in log.objects}
+    assert traces == {str(ONE): f"{0xAB:032x}", str(TWO): None, None: None}
+
+
+async def test_a_request_that_fails_is_found_by_the_id_that_its_client_was_told() -> None:
+    """With how it ended, and what the client was told."""
+    gateway = MemoryGateway([events.role(), WorkerFailed("secret words")])
+    with logging_to(form="json") as log:
+        client = await gateway.post(stream=True)
+    assert {line["request_id"] for line in log.objects} == {id_of(client)}
+    ended = next(line for line in log.objects if line["message"] == "request ended")
+    assert (ended["outcome"], ended["tenant"], ended["worker"]) == ("worker_failed", "acme", "w0")
+    told = next(line for line in log.objects if line["message"] == "answered with an error")
+    assert told["code"] == "worker_failed"
+    assert "secret words" not in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [("failed", []), ("none", []), ("all", ["completed"])],
+)
+async def test_one_that_is_served_has_a_line_where_that_is_asked_for(
+    requests: str, expected: list[str]
+) -> None:
+    """Off by default: it costs more than all metrics of a request together."""
+    gateway = MemoryGateway(events.answer(["a"]))
+    with logging_to(form="json", requests=requests) as log:
+        await gateway.post()
+    assert [line["outcome"] for line in log.objects] == expected
+
+
+@pytest.mark.parametrize(("requests", "lines"), [("failed", 0), ("all", 1)])
+async def test_what_a_client_does_wrong_fills_no_disk(requests: str, lines: int) -> None:
+    """Nobody without a key writes to the log."""
+    gateway = MemoryGateway()
+    with logging_to(form="json", requests=requests) as log:
+        await gateway.serve(gateway.a_client(), headers={b"authorization": b"Bearer sk-weir-no"})
+    assert [line["code"] for line in log.objects] == ["invalid_api_key"] * lines
+
+
+def test_of_a_flood_of_failures_so_many_a_second_are_written() -> None:
+    """The others are counted."""
+    before = DROPPED._value.get()
+    with logging_to() as log:
+        for _ in range(LINES_PER_S * 3):
+            log_error_answer(Overloaded("x", code="no_capacity"))
+    dropped = DROPPED._value.get() - before
+    assert len(log.lines) + dropped == LINES_PER_S * 3
+    # A second may end meanwhile: then twice as many.
+    assert len(log.lines) in (LINES_PER_S, LINES_PER_S * 2)
+
+
+def test_the_least_level_holds_for_lines_of_requests_too() -> None:
+    """With WEIR_LOG_LEVEL=ERROR a warning is none of them."""
+    with logging_to("ERROR", requests="all") as log:
+        log_error_answer(Overloaded("x", code="no_capacity"))
+        log_error_answer(InvalidRequest("x"))
+    assert log.lines == []
