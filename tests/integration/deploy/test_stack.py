@@ -1,0 +1,121 @@
+"""The compose file's services run: started in its order, asked for their health in its words, used,
+and stopped in its time, each under what its container allows it."""
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import compose_file
+import contained
+import pytest
+from compose_stack import Stack, stack
+
+ORDER = ("postgres", "valkey", "worker-local", "gateway-1", "gateway-2")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """What `docker compose up` starts by default, without what watches it."""
+    environment = compose_file.filled_environment() | {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}
+    with stack(tmp_path_factory.mktemp("stack"), environment) as services:
+        assert all(services.health(name).returncode != 0 for name in ORDER), "green before it runs"
+        services.initialize_postgres()
+        services.start("postgres")
+        services.start("valkey")
+        services.finish("migrate")
+        services.start("worker-local")
+        services.finish("register-local")
+        services.start("gateway-1")
+        services.start("gateway-2")
+        yield services
+
+
+def test_it_serves(up: Stack) -> None:
+    """A tenant made as the docs say gets an answer of the local model from either gateway, and
+    what it used is in Postgres."""
+    for words in (
+        ("weir", "tenant", "create", "initech", "--name", "Initech"),
+        ("weir", "user", "create", "admin@initech.example", "--role", "admin"),
+    ):
+        done = up.container.run(
+            up.uid("gateway-1"),
+            words,
+            up.environment("gateway-1") | {"WEIR_USER_PASSWORD": "correct horse battery"},
+        )
+        assert done.returncode == 0, done.stderr
+    words = ("--name", "ci", "--class", "interactive", "--json")
+    made = up.ask("gateway-1", "weir", "key", "create", "initech", *words)
+    assert made.returncode == 0, made.stderr
+    secret = json.loads(made.stdout)["secret"]
+    for name in ("gateway-1", "gateway-2"):
+        answer = _chat(f"http://127.0.0.1:{up.ports[name]}", secret)
+        assert answer["usage"]["completion_tokens"] > 0
+    deadline = time.monotonic() + 10
+    while len(_rows(up)) < 2:
+        assert time.monotonic() < deadline, _rows(up)
+    assert {row["outcome"] for row in _rows(up)} == {"completed"}
+
+
+def test_it_is_confined(up: Stack) -> None:
+    """A gateway's user writes to its journal and to /tmp, and to nothing else; it has no
+    capability and no way to one."""
+    if not contained.CONTAINED:
+        pytest.skip(f"{sys.platform} lends this user no mount namespace")
+    places = (str(up.container.volumes_seen / "gateway-1"), "/tmp")  # noqa: S108 - its own
+    for place in (*places, "/", "/opt", "/opt/weir", "/var/tmp", "/etc", "/home"):  # noqa: S108
+        done = up.ask("gateway-1", "sh", "-c", f"touch {place}/tried")
+        assert (done.returncode == 0) == (place in places), (place, done.stderr)
+    status = up.ask("gateway-1", "cat", "/proc/self/status").stdout
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert fields["Uid"].split()[0] != "0"
+    assert fields["CapEff"] == "0" * 16
+    assert fields["NoNewPrivs"] == "1"
+
+
+def test_journals_are_on_their_volumes(up: Stack) -> None:
+    """Each gateway's, and in it what its requests were."""
+    for name in ("gateway-1", "gateway-2"):
+        files = [path for path in (up.container.volumes / name).rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) > 0, name
+
+
+def test_a_passing_health_check_can_fail(up: Stack) -> None:
+    """A gateway whose Redis is gone is not healthy, and is again once it is back."""
+    assert up.stop("valkey") == 0
+    for name in ("gateway-1", "gateway-2"):
+        assert up.health(name).returncode != 0
+    up.start("valkey")
+    for name in ("gateway-1", "gateway-2"):
+        up.until_healthy(name)
+
+
+def test_it_stops_in_time(up: Stack) -> None:
+    """Each service within its grace time, with status 0; a gateway finds its journal again."""
+    assert up.stop("gateway-1") == 0
+    up.start("gateway-1")
+    assert {name: up.stop(name) for name in reversed(ORDER)} == dict.fromkeys(ORDER, 0)
+
+
+def _rows(up: Stack) -> list[compose_file.Json]:
+    listed = up.ask("gateway-1", "weir", "usage", "list", "--tenant", "initech", "--json")
+    assert listed.returncode == 0, listed.stderr
+    rows: list[compose_file.Json] = json.loads(listed.stdout)["items"]
+    return rows
+
+
+def _chat(url: str, secret: str) -> compose_file.Json:
+    body = {
+        "model": "smollm2-135m",
+        "messages": [{"role": "user", "content": "What is a weir?"}],
+        "max_tokens": 8,
+    }
+    request = urllib.request.Request(  # noqa: S310 - http, to this machine
+        f"{url}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"authorization": f"Bearer {secret}", "content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+        found: compose_file.Json = json.loads(answer.read())
+        return found
