@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway.commands.dead_letters:dead_letters",
         "Usage records that Postgres refused.",
     ),
+    "restore": (
+        "gateway.commands.restore:restore",
+        "What Postgres lacks since it was restored from a backup.",
+    ),
     "reconcile": (
         "gateway.commands.reconcile:reconcile",
         "Prove usage records against journals, engines and roll-ups.",

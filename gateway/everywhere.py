@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.adapters.confirmations import Confirmations, Confirming
 from gateway.adapters.directory_content import DirectoryChange
+from gateway.administration import Administration
+from gateway.administration.restoring import RevokedAgain
 from gateway.serving.withdrawal import Endable, withdrawn_in
 
 if TYPE_CHECKING:
@@ -35,4 +37,8 @@ def everywhere_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
         lambda: gateway.directory.applied,
         gateway.directory.moved,
     )
-    return [confirming.run()]
+    again = RevokedAgain(
+        Administration(gateway.postgres, redis=gateway.redis),
+        gateway.directory.unwritten_revocations,
+    )
+    return [confirming.run(), again.run()]

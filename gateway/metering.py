@@ -10,6 +10,7 @@ from gateway.adapters.alert_webhook import Webhook
 from gateway.adapters.budget_watch import BudgetWatch
 from gateway.adapters.copying import Copying
 from gateway.adapters.engine_counters import EngineWitness
+from gateway.adapters.postgres_past import RestoreWatch
 from gateway.adapters.presence import Presence
 from gateway.adapters.reaper import Reaper
 from gateway.adapters.reaper_restart import CopiedEnds, settle_when_shipped
@@ -24,6 +25,9 @@ from gateway.serving.earlier_life import rated_if_lost, settle_recorded
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
+
+REMEMBERED_LONGER_MS = 24 * 3_600_000
+"""What was shipped is remembered for longer than any journal has it."""
 
 
 def ends_known_of(gateway: "Gateway") -> CopiedEnds:
@@ -75,6 +79,12 @@ def open_metering(gateway: "Gateway") -> None:
         gone_after_ms=settings.gateway_gone_ms,
         final_after_ms=settings.provisional_hours * 3_600_000,
     )
+    gateway.restore_watch = RestoreWatch(
+        gateway.redis,
+        gateway.postgres,
+        RedisTurns(gateway.redis),
+        kept_ms=settings.journal_retention_hours * 3_600_000 + REMEMBERED_LONGER_MS,
+    )
     gateway.witness = EngineWitness(
         gateway.postgres, gateway.directory, gateway.engine, journal.gateway_id
     )
@@ -104,6 +114,7 @@ def metering_loops(gateway: "Gateway") -> list[Coroutine[Any, Any, None]]:
         gateway.presence.run(),
         gateway.copied.run(),
         gateway.reaper.run(),
+        gateway.restore_watch.run(),
         gateway.witness.run(),
         gateway.completeness.run(),
         gateway.reconciling.run(),

@@ -50,9 +50,7 @@ async def lose_postgres(made: Arena) -> None:
 async def put_back(made: Arena, path: Path) -> None:
     """A new server, which holds what the backup held."""
     await made.processes["postgres"].start()
-    await program(
-        "pg_restore", "--single-transaction", f"--dbname={made.database_url}", str(path)
-    )
+    await program("pg_restore", "--single-transaction", f"--dbname={made.database_url}", str(path))
 
 
 async def fetch(made: Arena, query: str, *arguments: object) -> list[asyncpg.Record]:

@@ -58,6 +58,30 @@ async def note_seen(connection: AsyncConnection, seen: Sequence[Seen]) -> None:
     )
 
 
+async def expect_again(connection: AsyncConnection, seen: Sequence[Seen]) -> int:
+    """Expect these, within the caller's transaction, where Postgres has forgotten how far they
+    were: it was restored from a backup. Returns of how many that was not known; again it is 0."""
+    noted = 0
+    for each in sorted(seen):
+        values = {**each._asdict(), "seen_at": instant_of(each.seen_at_ms)}
+        del values["seen_at_ms"]
+        new = insert(gateway_seen).values(values)
+        done = await connection.execute(
+            new.on_conflict_do_update(
+                index_elements=[_columns.gateway_id, _columns.boot],
+                set_={
+                    "durable_seq": new.excluded.durable_seq,
+                    "seen_at": func.greatest(_columns.seen_at, new.excluded.seen_at),
+                    "recorded_at": func.now(),
+                    "closed_at": None,
+                },
+                where=new.excluded.durable_seq > _columns.durable_seq,
+            )
+        )
+        noted += done.rowcount
+    return noted
+
+
 async def load_expected(connection: AsyncConnection) -> list[Seen]:
     """The newest boot of every gateway of which something is expected, in order."""
     named = (_columns.boot, _columns.durable_seq, _columns.shipped_seq, _columns.open_count)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from sqlalchemy import func, insert, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.postgres.tables import journal_watermark
@@ -31,6 +32,17 @@ async def load_watermarks(connection: AsyncConnection, gateway_id: str) -> dict[
         ).where(columns.gateway_id == gateway_id)
     )
     return {row[0]: Watermark(*row[1:]) for row in rows}
+
+
+async def load_newest(connection: AsyncConnection) -> dict[str, tuple[int, int]]:
+    """The newest boot of every journal that Postgres knows, and its number."""
+    columns = journal_watermark.c
+    rows = await connection.execute(
+        select(columns.gateway_id, columns.boot, columns.seq)
+        .ext(distinct_on(columns.gateway_id))
+        .order_by(columns.gateway_id, columns.boot.desc())
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
 
 
 async def advance_watermark(

@@ -24,7 +24,13 @@ from gateway.adapters.directory_content import DirectoryChange, DirectoryContent
 from gateway.adapters.directory_queries import changed_rows, newest_change
 from gateway.adapters.price_news import read_price_news
 from gateway.adapters.redis import RedisClient
-from gateway.adapters.revocations import CLOCK_SKEW_MS, KEPT_MS, read_revocations
+from gateway.adapters.revocations import (
+    CLOCK_SKEW_MS,
+    KEPT_MS,
+    REVOKED_KEPT_MS,
+    Revocation,
+    read_revocations,
+)
 from gateway.adapters.standstill import Standstill
 from gateway.domain.confirmation import Applied
 from gateway.domain.hosted import HostedProvider
@@ -34,6 +40,7 @@ from gateway.errors import StoreUnavailable
 
 POLL_TIMEOUT_S = 2.0
 LOAD_TIMEOUT_S = 60.0
+LOOKED_JUST_NOW_MS = 1_000
 WAKE_S = 1.0
 """How long a request waits for a store after a standstill."""
 
@@ -182,6 +189,13 @@ class CachedDirectory:
         """Which changes lookups go by."""
         return Applied(self._seen, self._content.revoked_beyond(self._seen))
 
+    def unwritten_revocations(self) -> list[Revocation] | None:
+        """Revocations from Redis that Postgres does not have, None where it was not looked at just
+        now."""
+        if self.age_ms > LOOKED_JUST_NOW_MS:
+            return None
+        return self._content.unwritten_revocations()
+
     @property
     def _is_awake(self) -> bool:
         return max(self._looked_at, self._revocations_looked_at) >= self._standstill.woke_at
@@ -262,9 +276,9 @@ class CachedDirectory:
     async def _look_at_revocations(self, redis: RedisClient) -> None:
         began = self._begin_look()
         now_ms = self._now_ms()
-        since_ms = max(self._revocations_seen_ms - CLOCK_SKEW_MS, now_ms - KEPT_MS)
+        since_ms = max(self._revocations_seen_ms - CLOCK_SKEW_MS, now_ms - REVOKED_KEPT_MS)
         revocations = await read_revocations(redis, since_ms=since_ms)
-        change = self._content.revoke(revocations, forget_before_ms=now_ms - KEPT_MS)
+        change = self._content.revoke(revocations, forget_before_ms=now_ms - REVOKED_KEPT_MS)
         self._revocations_looked_at = began
         self._has_looked()
         self._revocations_seen_ms = max(

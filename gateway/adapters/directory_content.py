@@ -161,6 +161,14 @@ class DirectoryContent:
             if revocation.changed > changed
         )
 
+    def unwritten_revocations(self) -> list[Revocation]:
+        """Those that are newer than the rows in memory."""
+        return [
+            revocation
+            for subject, revocation in self._revocations.items()
+            if subject in self._changed and self._overtaken(subject) is not None
+        ]
+
     def apply_known_revocations(self) -> None:
         """Apply those again that came while rows were still being read."""
         for revocation in self._revocations.values():

@@ -40,6 +40,14 @@ async def find_expected(
     try:
         if time.time() * 1000 < end_ms + longest_wait_ms:
             found.append(_open(1, "requests that arrived before its end may still wait"))
+        if await live.is_restored():
+            found.append(
+                Blocker(
+                    obstacle=Obstacle.GATEWAY_BEHIND,
+                    subject="postgres",
+                    what="Postgres was restored from a backup: weir restore check",
+                )
+            )
         running = await live.open_of(tenant_id, end_ms)
         if running:
             found.append(_open(len(running), f"{len(running)} requests of it have not ended"))

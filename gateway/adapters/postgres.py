@@ -84,6 +84,13 @@ async def ping(engine: AsyncEngine) -> None:
         await db.execute(text("SELECT 1"))
 
 
+def failure_name(error: BaseException) -> str:
+    """A failure's kind and code, without what the driver quotes."""
+    origin = getattr(error, "orig", None) or error
+    code = getattr(origin, "sqlstate", None)
+    return f"{type(origin).__name__} {code}" if code else type(origin).__name__
+
+
 def _connector(database_url: str, timeout_s: float) -> Callable[[], Awaitable[asyncpg.Connection]]:
     dsn = _asyncpg_dsn(database_url)
 

@@ -248,10 +248,21 @@ class Reaper:
                     final_after_ms=self._final_after_ms,
                 ):
                     return
-                await close_gateway(connection, gateway_id)
+        if await self._has_forgotten_rows(orphan):
+            return
+        async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
+            await close_gateway(connection, gateway_id)
         await self._gateways.forget(gateway_id)
         self._reaped.pop(gateway_id, None)
         logger.info("reaper: nothing more is expected of %s", gateway_id)
+
+    async def _has_forgotten_rows(self, orphan: Orphan) -> bool:
+        """Whether a copy had no row: Postgres was restored to a state from before they were
+        written. They are now, and the copies stay until these are final."""
+        self._reaped.pop(orphan.gateway_id, None)
+        written = self.written
+        await self.reap(orphan)
+        return self.written > written
 
     async def stop(self) -> None:
         """Give the turn back: this gateway ends."""

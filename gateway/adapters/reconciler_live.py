@@ -12,6 +12,7 @@ from billing.domain.reconciliation.requests import Held
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.active_tenants import ActiveTenants
 from gateway.adapters.births import Births
+from gateway.adapters.postgres_past import PostgresPast
 from gateway.adapters.presence import PERIOD_S, Gateways
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.second_copy_records import Copies
@@ -80,6 +81,7 @@ class LiveStores:
         self._tenants = ActiveTenants(redis)
         self._gateways = Gateways(redis, births)
         self._copies = Copies(redis)
+        self._past = PostgresPast(redis)
         self._again_s = again_s
 
     async def heartbeats(self) -> Look:
@@ -161,6 +163,10 @@ class LiveStores:
     async def is_there(self, gateway_id: str) -> bool:
         """Whether a gateway was seen in the last minute."""
         return not (await self.heartbeats()).is_gone(gateway_id)
+
+    async def is_restored(self) -> bool:
+        """Whether changes in Postgres are known to be lost, and nobody has confirmed that."""
+        return (await self._past.read()).restored is not None
 
     async def _look(self) -> Look:
         look = await self.heartbeats()

@@ -14,15 +14,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.usage_record import UsageRecord
-from billing.postgres.journal_watermarks import Watermark, load_watermarks
+from billing.postgres.journal_watermarks import Watermark
 from billing.postgres.partitions import ensure_partitions
 from billing.postgres.shipments import SchemaBehind, WatermarkMoved, store, store_spare
 from billing.postgres.usage_late import sent_directly
+from gateway.adapters.held_watermarks import LOOK_INTERVAL_S, HeldWatermarks
 from gateway.adapters.journal import Journal
 from gateway.adapters.journal.backlog import Backlog, JournalIncomplete
 from gateway.adapters.journal.retention import delete_expired
-from gateway.adapters.outstanding import LOOK_INTERVAL_S, Outstanding
+from gateway.adapters.outstanding import Outstanding
 from gateway.adapters.pause import Pause
+from gateway.adapters.postgres import failure_name
 from gateway.adapters.shipment import Load, Loads, shipment_of
 from gateway.telemetry.process import SHIPPED, SHIPPER_BATCH
 
@@ -69,6 +71,7 @@ class Shipper:
         self._retention_s = retention_hours * 3600
         self._backlog = Backlog(journal)
         self._loads = Loads(self._backlog, batch_rows, gateway_id=journal.gateway_id)
+        self._held = HeldWatermarks(engine, journal.gateway_id)
         self._watermarks: dict[int, Watermark] | None = None
         self._place_known = False
         self._wake = asyncio.Event()
@@ -184,7 +187,7 @@ class Shipper:
             except SchemaBehind as error:
                 self._note(f"the database is not migrated ({error})")
             except AWAY as error:
-                self._note(_name(error))
+                self._note(failure_name(error))
                 if isinstance(error, JournalIncomplete):
                     backoff_ms = min(backoff_ms, INCOMPLETE_BACKOFF_MS_MAX)
             except Exception as error:
@@ -217,8 +220,7 @@ class Shipper:
     async def _ship_all(self) -> None:
         await self._ship_spare()
         if self._watermarks is None:
-            async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.connect() as db:
-                watermarks = await load_watermarks(db, self._journal.gateway_id)
+            watermarks = await self._held.load()
             await self._seek(watermarks)
             self._watermarks = watermarks
         await self._look_after(self._watermarks)
@@ -242,6 +244,7 @@ class Shipper:
     async def _look_after(self, watermarks: dict[int, Watermark]) -> bool:
         """What is due between two batches, while nothing reads; returns whether the place was
         sought anew."""
+        await self._held.check(watermarks)
         sought = False
         if time.monotonic() >= self._housekeeping_at and await self._keep_house(watermarks):
             await self._seek(watermarks)  # the place may have been in what is deleted
@@ -296,6 +299,7 @@ class Shipper:
     async def _keep_house(self, watermarks: dict[int, Watermark]) -> int:
         """Partitions ahead and segments behind; returns how many segments were deleted. Neither
         stops shipping: the default partition takes all, a file that stays costs only space."""
+        await self._held.check(watermarks, at_once=True)
         self._housekeeping_at = time.monotonic() + HOUSEKEEPING_INTERVAL_S
         try:
             async with asyncio.timeout(STORE_TIMEOUT_MS / 1000), self._engine.begin() as db:
@@ -310,12 +314,13 @@ class Shipper:
             )
         except AWAY as error:
             self._housekeeping_at = time.monotonic() + HOUSEKEEPING_RETRY_S
-            logger.warning("shipper: housekeeping failed (%s)", _name(error))
+            logger.warning("shipper: housekeeping failed (%s)", failure_name(error))
             return 0
 
     async def _make_space(self, watermarks: dict[int, Watermark]) -> bool:
         if not self._journal.needs_space:
             return False
+        await self._held.check(watermarks, at_once=True)
         deleted = await asyncio.to_thread(self._journal.make_space, _seqs(watermarks))
         if deleted:
             await self._seek(watermarks)
@@ -340,10 +345,3 @@ class Shipper:
 
 def _seqs(watermarks: dict[int, Watermark]) -> dict[int, int]:
     return {boot: watermark.seq for boot, watermark in watermarks.items()}
-
-
-def _name(error: BaseException) -> str:
-    """A failure's kind and code, without what the driver quotes."""
-    origin = getattr(error, "orig", None) or error
-    code = getattr(origin, "sqlstate", None)
-    return f"{type(origin).__name__} {code}" if code else type(origin).__name__

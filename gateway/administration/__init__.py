@@ -24,6 +24,7 @@ from gateway.administration.price_import import ImportVerbs
 from gateway.administration.price_lines import PriceLineVerbs
 from gateway.administration.price_rating import RatingVerbs
 from gateway.administration.price_wishes import NewPrice
+from gateway.administration.restoring import RestoreVerbs
 from gateway.administration.sessions import SessionVerbs
 from gateway.administration.tenants import TenantVerbs
 from gateway.administration.user_tokens import TokenVerbs
@@ -50,5 +51,6 @@ class Administration(
     AuditVerbs,
     ChainVerbs,
     ExportVerbs,
+    RestoreVerbs,
 ):
     """Every administrative verb, on one engine. `actor` names who asks, for the audit log."""

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.adapters.redis import RedisClient
-from gateway.adapters.revocations import Revocation, publish_revocation
+from gateway.adapters.revocations import Revocation, forget_revocations, publish_revocation
 from gateway.adapters.tables import DIRECTORY_LOCK, audit_log
 from gateway.administration.credentials import new_id
 from gateway.administration.pages import Page, check_page_limit, page_of, position_of
@@ -131,6 +131,10 @@ class Store:
         if self._redis is not None:
             revocation = Revocation(kind, subject_id, changed, self._now_ms())
             await publish_revocation(self._redis, revocation)
+
+    async def _unpublish(self, kind: str, subject_id: str) -> None:
+        if self._redis is not None:
+            await forget_revocations(self._redis, kind, subject_id)
 
     async def _bounded(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Run a verb in a task of its own, which is left behind where it outlasts the deadline.

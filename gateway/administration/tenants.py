@@ -92,6 +92,8 @@ class TenantVerbs(Store):
         updated, changed = await self._update(actor, tenant_id, values, suspended)
         if suspended and changed is not None:
             await self._publish("tenant", tenant_id, changed)
+        elif suspended is False:
+            await self._unpublish("tenant", tenant_id)
         return updated
 
     @verb

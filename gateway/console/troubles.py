@@ -77,6 +77,12 @@ WORDS = {
         "A day's partition could not be made ahead.",
         "Requests go on, and are billed all the same. It is tried again each minute.",
     ),
+    "restored": Trouble(
+        "warn",
+        "Postgres was restored from a backup, and lacks changes.",
+        "Keys, limits, prices or invoices are as they were then. No invoice is issued until "
+        "somebody has looked: weir restore check.",
+    ),
     "reconcile": Trouble(
         "warn",
         "Reconciliation found a difference.",

@@ -12,7 +12,8 @@ POSTGRES_AWAY_MS = 2_000
 METERING_LATE_S = 10.0
 WORDS = (
     "journal", "redis", "clock", "directory", "redis_empty", "postgres", "metering",
-    "usage", "second_copy", "dead_letters", "partitions", "reconcile", "workers",
+    "usage", "second_copy", "dead_letters", "partitions", "reconcile", "restored",
+    "workers",
 )  # fmt: skip
 """Of what can fail; `draining` is no failure."""
 
@@ -41,6 +42,7 @@ class Watch:
         dead_letters: Callable[[], int] = lambda: 0,
         partitions_late: Callable[[], bool] = lambda: False,
         has_findings: Callable[[], bool] = lambda: False,
+        is_restored: Callable[[], bool] = lambda: False,
         directory_stale_ms_max: int,
         stores_unseen_ms_max: int,
     ) -> None:
@@ -54,6 +56,7 @@ class Watch:
         self._dead_letters = dead_letters
         self._partitions_late = partitions_late
         self._has_findings = has_findings
+        self._is_restored = is_restored
         self._directory_stale_ms_max = directory_stale_ms_max
         self._stores_unseen_ms_max = stores_unseen_ms_max
         self.draining = False
@@ -84,6 +87,7 @@ class Watch:
             ("dead_letters", self._dead_letters() > 0),
             ("partitions", self._partitions_late()),
             ("reconcile", self._has_findings()),
+            ("restored", self._is_restored()),
             ("workers", self._is_unserved()),
         )
         return Condition(

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.redis import RedisClient, connect_redis
-from gateway.adapters.revocations import KEPT_MS, REVOKED_KEY
+from gateway.adapters.revocations import REVOKED_KEPT_MS, REVOKED_KEY
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model
 
@@ -99,10 +99,13 @@ async def test_a_resumed_tenant_is_not_held_by_its_old_suspension(
     await directory.stop()
 
 
-async def test_revocations_are_kept_for_a_day(engine: AsyncEngine, redis: RedisClient) -> None:
+async def test_revocations_are_kept_for_as_long_as_a_backup_may_be_old(
+    engine: AsyncEngine, redis: RedisClient
+) -> None:
     """Older ones are trimmed by the next, and foreign entries are passed over."""
     now_ms = time.time_ns() // 1_000_000
-    await redis.zadd(REVOKED_KEY, {"key:old:1": now_ms - KEPT_MS - 1000, "nonsense": now_ms})
+    old_ms = now_ms - REVOKED_KEPT_MS - 1000
+    await redis.zadd(REVOKED_KEY, {"key:old:1": old_ms, "nonsense": now_ms})
     administration = Administration(engine, redis=redis)
     await administration.create_tenant(ME, "acme", "T")
     await administration.update_tenant(ME, "acme", suspended=True)
@@ -115,3 +118,16 @@ async def test_revocations_are_kept_for_a_day(engine: AsyncEngine, redis: RedisC
     assert tenant is not None
     assert tenant.suspended
     await directory.stop()
+
+
+async def test_a_tenant_that_is_resumed_leaves_no_suspension_behind(
+    engine: AsyncEngine, redis: RedisClient
+) -> None:
+    """A backup from before both would be taken to lack the suspension; others' entries stay."""
+    administration = Administration(engine, redis=redis)
+    for tenant in ("acme", "acme2"):
+        await administration.create_tenant(ME, tenant, "T")
+        await administration.update_tenant(ME, tenant, suspended=True)
+    await administration.update_tenant(ME, "acme", suspended=False)
+    (left,) = await redis.zrange(REVOKED_KEY, 0, -1)
+    assert left.startswith(b"tenant:acme2:")
