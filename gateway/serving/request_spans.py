@@ -24,7 +24,8 @@ _NS_A_US, _NS_A_MS = 1_000, 1_000_000
 
 
 def spans_of(trace: RequestTrace, arrival: Arrival, kept: str) -> list[SpanData]:
-    """All of them, the request's own first. `kept` says why there are any."""
+    """All of them, the request's own last: who receives it has the others. `kept` says why there
+    are any."""
     offset_ns = trace.at_ms * _NS_A_MS - trace.at_us * _NS_A_US
     root_id = _fresh_id()
     remote = trace.remote
@@ -43,7 +44,7 @@ def spans_of(trace: RequestTrace, arrival: Arrival, kept: str) -> list[SpanData]
     )
     for step in trace.steps:
         step.span_id = step.span_id or _fresh_id()
-    return [root, *(_span(step, root, offset_ns) for step in trace.steps)]
+    return [*(_span(step, root, offset_ns) for step in trace.steps), root]
 
 
 def _span(step: Step, root: SpanData, offset_ns: int) -> SpanData:
