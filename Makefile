@@ -45,7 +45,7 @@ run: setup ## start the whole system on this machine and serve
 test: setup-test ## the tests of every part, on real servers, with nothing but pip
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit tests/tidy tests/property
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/integration
-	$(BIN)/python -m pytest tests/acceptance tests/sdk
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/acceptance tests/sdk
 
 test-unit: setup-test ## the tests that need no server
 	$(BIN)/python -m pytest tests/unit tests/tidy
