@@ -50,7 +50,11 @@ async def answered() -> Traces:
 async def two_choices() -> Traces:
     """Both of one prompt, without a maximum, in one text each."""
     gateway = MemoryGateway(
-        [events.chunk(text="a"), events.chunk(text="", finish="content_filter"), events.usage(5, 1)],
+        [
+            events.chunk(text="a"),
+            events.chunk(text="", finish="content_filter"),
+            events.usage(5, 1),
+        ],
         [events.chunk(text="b"), events.chunk(text="", finish="stop"), events.usage(5, 1)],
     )
     traces = traced(gateway)

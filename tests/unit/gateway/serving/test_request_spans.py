@@ -167,7 +167,7 @@ def _name(row: Row) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=_name)
 async def test_a_span_says(row: Row) -> None:
-    """D13 among them: what is billed is on the request's own span, what each attempt used on its."""
+    """D13 among them: what is billed is on the request's own span, what an attempt used on its."""
     traces = await row.scenario()
     said = [span.attributes.get(row.attribute) for span in traces.named(row.span)]
     assert said == row.values
