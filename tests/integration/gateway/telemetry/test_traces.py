@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -283,6 +284,33 @@ def test_nothing_of_a_prompt_an_answer_a_key_or_an_engine_is_in_a_trace(traced: 
         "client-state", "client-baggage", CANARYS_WORDS,
     ]  # fmt: skip
     assert [secret for secret in secrets if secret.encode() in sent] == []
+
+
+@pytest.mark.parametrize("how", ["answers 500", "hangs"])
+def test_a_collector_that_does_not_take_them_harms_no_request(traced: Traced, how: str) -> None:
+    """Ten answers at their usual pace, and the metric says what became of the spans."""
+    system, receiver = traced.system, traced.receiver
+    before = _spans(system, "failed"), _spans(system, "exported")
+    try:
+        if how == "hangs":
+            receiver.gate.clear()
+        else:
+            receiver.status = 500
+        for _ in range(10):
+            assert system.post(system.body(stream=True)).status == 200
+        if how != "hangs":
+            _until(lambda: _spans(system, "failed") > before[0])
+    finally:
+        receiver.status = 200
+        receiver.gate.set()
+    traced.ask()
+    _until(lambda: _spans(system, "exported") > before[1])
+
+
+def _spans(system: WeirDev, result: str) -> int:
+    page = system.request("GET", system.gateway() + "/metrics").raw.decode()
+    found = re.search(rf'^weir_trace_spans_total{{result="{result}"}} (\d+)', page, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def test_what_is_still_to_be_sent_goes_out_when_the_gateway_stops(traced: Traced) -> None:
