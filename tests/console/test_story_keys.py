@@ -53,3 +53,21 @@ def _answered(system: WeirDev, key: str, status: int, *, within_s: float = 1) ->
             if found == status:
                 break
             assert asked < deadline, (index, found)
+
+
+def test_a_double_click_makes_one_key_and_shows_its_secret(
+    visit: Come, console_system: WeirDev
+) -> None:
+    """Of the two answers the second would say that the key is there already, without its secret."""
+    seen = console_system.with_new_tenant()
+    with visit() as visitor:
+        page = visitor.log_in(user(console_system, "admin"))
+        keys = f"{visitor.url}/console/tenants/{seen.tenant}/keys"
+        page.goto(keys)
+        before = page.get_by_role("table").get_by_role("row").count()
+        page.goto(f"{keys}/new")
+        page.get_by_label("Name").fill("twice")
+        page.get_by_role("button", name="Make the key").dblclick(delay=60)
+        _answered(seen, page.locator("#secret").inner_text(), 200)
+        page.goto(keys)
+        expect(page.get_by_role("table").get_by_role("row")).to_have_count(before + 1)

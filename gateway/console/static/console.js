@@ -72,6 +72,22 @@
     if (number) number.value = "";
   });
 
+  // A form is sent once: of a double click the second answer would hide the first, and with it a
+  // key's secret. Where an answer leaves the page as it is (a file) it can be sent again later.
+  const SENT_FOR_MS = 10000;
+  const sent = new Set();
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post" || event.defaultPrevented) return;
+    if (sent.has(form)) {
+      event.preventDefault();
+      return;
+    }
+    sent.add(form);
+    setTimeout(() => sent.delete(form), SENT_FOR_MS);
+  });
+  addEventListener("pageshow", () => sent.clear());
+
   // Live parts. A part that was not read for three turns is old, whatever the reason is.
   const readAt = new WeakMap();
   const regions = () => document.querySelectorAll("[data-live]");
