@@ -10,10 +10,13 @@ import engine_events as events
 import pytest
 from memory_gateway import MemoryGateway
 from metric_labels import CLOSED, OF_THE_BUILD, REGISTERED, error_codes, strangers
+from msgspec.structs import replace
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
+from usage_examples import a_record
 
 from gateway import telemetry
+from gateway.telemetry.ended import observe_ended
 from gateway.telemetry.going import GOING, SET_ANEW
 
 CODE = Path(__file__).resolve().parents[4] / "gateway"
@@ -88,3 +91,17 @@ async def test_a_client_cannot_make_a_series(name: str) -> None:
         if {(sample.name, *sample.labels.items()) for sample in family.samples} - before
     ]
     assert strangers(after, registered) == set()
+
+
+def test_ten_thousand_tenants_that_end_a_request_each_leave_no_series_of_their_own() -> None:
+    """Whatever their ids, keys and finish reasons."""
+
+    def ends(number: int) -> None:
+        record = a_record(tenant_id=f"t-{number}", api_key_id=f"k-{number}", cost_pico=number)
+        observe_ended(replace(record, finish_reason=f"f-{number}", currency="USD"))
+
+    ends(1)
+    before = sum(len(family.samples) for family in REGISTRY.collect())
+    for number in range(2, 10_001):
+        ends(number)
+    assert sum(len(family.samples) for family in REGISTRY.collect()) == before

@@ -9,6 +9,7 @@ import pytest
 from log_capture import logging_to
 from memory_gateway import MemoryGateway
 from scripted_engine import RecordingConnection
+from tenant_examples import COUNTED, SECRET, a_tenant
 
 from gateway.errors import InvalidRequest, Overloaded, WorkerFailed
 from gateway.telemetry import request_lines
@@ -112,3 +113,28 @@ def test_the_least_level_holds_for_lines_of_requests_too() -> None:
         log_error_answer(Overloaded("x", code="no_capacity"))
         log_error_answer(InvalidRequest("x"))
     assert log.lines == []
+
+
+@pytest.mark.parametrize("part", ["tokenizer.count", "journal.admitted", "journal.ended",
+                                  "engine.stream", "leases.settle"])  # fmt: skip
+async def test_inv_12_a_bug_of_ours_that_quotes_the_prompt_is_logged_without_it(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever part of the straight line it is in: the line has the request's id, the type and
+    the place."""
+
+    def breaks(*_: object, **__: object) -> None:
+        raise ValueError("a secret prompt", SECRET)
+
+    gateway = MemoryGateway(events.answer(["a secret answer"]))
+    gateway.directory.one_tenant = a_tenant(COUNTED)
+    whole, _, name = part.partition(".")
+    monkeypatch.setattr(getattr(gateway, whole), name, breaks)
+    with logging_to("DEBUG", form="json", requests="all") as log:
+        client = await gateway.post(messages=[{"role": "user", "content": "a secret prompt"}])
+    failures = [line for line in log.objects if line.get("error_type") == "ValueError"]
+    assert failures
+    assert {line["request_id"] for line in failures} == {id_of(client)}
+    assert all("test_request_lines.py" in line["message"] for line in failures)
+    for secret in ("secret prompt", "secret answer", SECRET):
+        assert secret not in log.getvalue()
