@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 
 from litestar import Response, get
 from litestar.types import ControllerRouterHandler
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from gateway.http.openapi_answers import HealthAnswer, ReadinessAnswer
 from gateway.http.openapi_operations import described
 from gateway.serving.condition import Condition
+from gateway.telemetry.reading import prometheus_text
 
 
 def health_handlers(
@@ -35,6 +36,6 @@ def health_handlers(
     async def metrics() -> Response[bytes]:
         """Prometheus' text format."""
         await refresh_gauges()
-        return Response(generate_latest(), headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(await prometheus_text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return [healthz, readyz, metrics]

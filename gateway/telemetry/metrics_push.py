@@ -19,6 +19,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from gateway.telemetry.logs import log_failure
 from gateway.telemetry.otlp_metrics import metrics_data
+from gateway.telemetry.reading import families_of
 
 TIMEOUT_S = 5.0
 LAST_PUSH_S = 2.0
@@ -87,8 +88,7 @@ class MetricsPush:
         if not self._idle.is_set():
             return False
         await self._refresh()
-        # On the loop, so that all gauges are of one moment; some 2 ms.
-        families = list(self._registry.collect())
+        families = [family async for family in families_of(self._registry)]
         loop = asyncio.get_running_loop()
         sent: asyncio.Future[bool] = loop.create_future()
         self._idle.clear()
