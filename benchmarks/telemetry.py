@@ -6,6 +6,8 @@ baseline in the same run is the whole straight line on ports in memory: no store
 """
 
 import asyncio
+import contextlib
+import functools
 import io
 import logging
 import time
@@ -23,6 +25,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 from usage_examples import a_record
 
 from billing.domain.usage_record import UsageRecord
@@ -102,6 +105,31 @@ async def served(times: int) -> float:
     return (time.process_time() - began) / times * 1e6
 
 
+async def counts_of_a_request() -> list[Callable[[], object]]:
+    """Everything that metrics are told while a request is served, to be told again."""
+    told: list[Callable[[], object]] = []
+    of_a_class = {Counter: ("inc",), Gauge: ("inc", "dec", "set"), Histogram: ("observe",)}
+    with contextlib.ExitStack() as stack:
+
+        def note(owner: type, name: str) -> None:
+            real = getattr(owner, name)
+
+            def noted(self: object, *given: object, **named: object) -> object:
+                told.append(functools.partial(real, self, *given, **named))
+                return real(self, *given, **named)
+
+            stack.enter_context(mock.patch.object(owner, name, noted))
+
+        gateway = MemoryGateway(events.answer(["a"] * 20), events.answer(["a"] * 20))
+        await gateway.post(stream=True)  # what is looked up once is by now
+        note(MetricWrapperBase, "labels")
+        for owner, names in of_a_class.items():
+            for name in names:
+                note(owner, name)
+        await gateway.post(stream=True)
+    return told
+
+
 async def in_turn(ways: dict[str, Callable[[], Awaitable[float]]], rounds: int) -> dict[str, float]:
     """The least of each, one round of all after the other."""
     found: dict[str, list[float]] = {name: [] for name in ways}
@@ -142,11 +170,15 @@ async def whole(times: int, rounds: int) -> dict[str, float]:
 def parts(times: int, rounds: int) -> dict[str, float]:
     """What each costs alone."""
     error = WeirError("x")
+    counts = asyncio.run(counts_of_a_request())
     found = {
         "an empty call": least_us(lambda: None, times, rounds),
         "counting an ended request": least_us(lambda: ended.observe_ended(RECORD), times, rounds),
         "the same, series looked up each time": least_us(looked_up_each_time, times, rounds),
         "the same by OpenTelemetry's instruments": least_us(opentelemetrys_own(), times, rounds),
+        f"all {len(counts)} calls of metrics while a request is served": least_us(
+            lambda: [call() for call in counts], times, rounds
+        ),
         "naming the request for the log": least_us(lambda: begin_request(ONE), times, rounds),
     }
 

@@ -55,6 +55,10 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_ALERT_WEBHOOK_SECRET", "whsec_no base64"),
         ("WEIR_TRACE_RATIO_PERMILLE", "1001"),
         ("WEIR_TRACE_CONTEXT", "sometimes"),
+        ("WEIR_LOG_FORMAT", "xml"),
+        ("WEIR_LOG_LEVEL", "info"),
+        ("WEIR_LOG_REQUESTS", "some"),
+        ("WEIR_METRICS_PUSH_MS", "0"),
     ],
 )
 def test_what_would_break_a_promise_is_refused_by_name(name: str, value: str) -> None:
