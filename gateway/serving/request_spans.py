@@ -37,7 +37,7 @@ def spans_of(trace: RequestTrace, arrival: Arrival, kept: str) -> list[SpanData]
         parent_id=None if remote is None else remote.span_id,
         parent_is_remote=remote is not None,
         began_ns=trace.at_us * _NS_A_US + offset_ns,
-        ended_ns=trace.clock.monotonic_us() * _NS_A_US + offset_ns,
+        ended_ns=trace.now_us() * _NS_A_US + offset_ns,
         attributes=dict(_of_request(trace, arrival, kept)),
         failed=trace.failure is not None and trace.failure.is_fault,
         link=trace.link,

@@ -69,6 +69,8 @@ class Tracing:
             self._export(spans_of(trace, arrival, kept))
         except Exception as error:  # noqa: BLE001 - a bug of ours costs its trace, no request
             log_failure(_log, error, "the trace of request %s is lost", arrival.request_id)
+        finally:
+            trace.forget()
 
     def _reason(self, trace: RequestTrace, arrival: Arrival) -> str | None:
         if trace.sampled:

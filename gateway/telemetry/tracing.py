@@ -15,6 +15,7 @@ from gateway.wire.traceparent import RemoteSpan, traceparent
 Value = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Value]
 T = TypeVar("T")
+_NOTHING: Attributes = {}
 
 
 class TraceClock(Protocol):
@@ -67,20 +68,21 @@ class SpanData(NamedTuple):
 class Step:
     """One step of a request. A context manager where its work is no awaitable of its own."""
 
-    __slots__ = ("attributes", "began_us", "ended_us", "failure", "name", "parent", "result",
-                 "span_id", "trace")  # fmt: skip
+    ended_us = 0
+    """0 while it goes on."""
+    span_id = 0
+    """0 until somebody is told of it."""
+    failure: Failure | None = None
+    result: object = None
+    """What it came to. Kept until the request's end, so nothing that changes until then."""
+    attributes: Attributes = _NOTHING
 
     def __init__(self, trace: "RequestTrace", name: str, parent: "Step | None") -> None:
+        """It begins now."""
         self.trace = trace
         self.name = name
         self.parent = parent
-        self.began_us = trace.clock.monotonic_us()
-        self.ended_us = 0
-        self.span_id = 0
-        self.failure: Failure | None = None
-        self.result: object = None
-        """What it came to. Kept until the request's end, so nothing that changes until then."""
-        self.attributes: Attributes = {}
+        self.began_us = trace.now_us()
 
     def __enter__(self) -> "Step":
         return self
@@ -92,7 +94,7 @@ class Step:
         """It is over, and came to nothing where there is an error."""
         if error is not None:
             self.failure = failure_of(error)
-        self.ended_us = self.trace.clock.monotonic_us()
+        self.ended_us = self.trace.now_us()
 
     def tell(self, attributes: Callable[[], Attributes], failed_as: str | None = None) -> None:
         """What is to be said of it, as it is now, and what it failed as."""
@@ -125,7 +127,7 @@ class RequestTrace:
     ) -> None:
         """It came at `at_ms` (Unix ms), which is `at_us` on the clock. `sampled`: it is kept,
         whatever becomes of it. `remote` is the client's span that caused it."""
-        self.clock = clock
+        self.now_us = clock.monotonic_us
         self.at_ms = at_ms
         self.at_us = at_us
         self.sampled = sampled
@@ -167,6 +169,11 @@ class RequestTrace:
         """The request failed or was refused, or nobody is there any more to hear of it."""
         self.failure = failure_of(error)
 
+    def forget(self) -> None:
+        """Nobody asks for its steps any more. What they came to refers back to the request and so
+        to this: left as it is, only a garbage collection would free it."""
+        self.steps.clear()
+
     def results(self, kind: type[T]) -> Sequence[T]:
         """What its steps came to, of this kind, in order."""
         return [step.result for step in self.steps if isinstance(step.result, kind)]
@@ -174,8 +181,6 @@ class RequestTrace:
 
 class _NoStep(Step):
     """Nothing is noted."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         pass
