@@ -23,6 +23,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from gateway.adapters.redis_link import Argument, Link, Waiting, greet, packed
 from gateway.adapters.redis_url import Login
 from gateway.serving.store_time import HELD_UP_S, PARTS
+from gateway.telemetry.log_context import outside_requests
 
 IN_FLIGHT_MAX = 4096
 CONNECT_S_MIN = 0.5
@@ -108,7 +109,7 @@ class Pipe:
             if self._failure is not None or self._closed:
                 raise self._away()
             if self._task is None:
-                self._task = loop.create_task(self._keep())
+                self._task = loop.create_task(self._keep(), context=outside_requests())
         waits = len(self._backlog) if link is None else link.in_flight
         if waits >= self._in_flight_max:
             raise RedisConnectionError("too many calls to Redis wait for their reply")

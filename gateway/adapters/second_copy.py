@@ -22,6 +22,8 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
+from gateway.telemetry.log_context import outside_requests
+
 WAIT_MS = 50
 """A copy that takes longer is not waited for, nor any after it until one is answered."""
 WRITE_AT_ONCE = 200
@@ -192,7 +194,8 @@ class SecondCopy:
 
     def _wake(self) -> None:
         if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+            loop = asyncio.get_running_loop()
+            self._flusher = loop.create_task(self._flush(), context=outside_requests())
 
     async def _flush(self) -> None:
         """Send until nothing waits: what comes while a write is under way goes with the next."""

@@ -8,9 +8,12 @@ import engine_events as events
 import pytest
 from log_capture import logging_to
 from memory_gateway import MemoryGateway
+from redis.exceptions import ConnectionError as RedisConnectionError
 from scripted_engine import RecordingConnection
 from tenant_examples import COUNTED, SECRET, a_tenant
 
+from gateway.adapters.redis_pipeline import Pipe, Place
+from gateway.adapters.redis_url import Login
 from gateway.errors import InvalidRequest, Overloaded, WorkerFailed
 from gateway.telemetry import request_lines
 from gateway.telemetry.log_context import begin_request
@@ -138,3 +141,23 @@ async def test_inv_12_a_bug_of_ours_that_quotes_the_prompt_is_logged_without_it(
     assert all("test_request_lines.py" in line["message"] for line in failures)
     for secret in ("secret prompt", "secret answer", SECRET):
         assert secret not in log.getvalue()
+
+
+async def test_what_outlives_a_request_is_nobodys() -> None:
+    """The connection to Redis is made by whoever calls first, and told of by nobody's line."""
+
+    async def nowhere() -> Place:
+        raise OSError("away")
+
+    async def first_to_call(pipe: Pipe) -> None:
+        begin_request(ONE)
+        with pytest.raises(RedisConnectionError):
+            await pipe.call("PING")
+
+    pipe = Pipe(nowhere, Login(), timeout_s=1)
+    with logging_to(form="json") as log:
+        await asyncio.create_task(first_to_call(pipe))
+        await pipe.aclose()
+    (line,) = log.objects
+    assert line["message"] == "Redis cannot be reached: OSError"
+    assert "request_id" not in line
