@@ -118,6 +118,22 @@ async def until(made: Arena, query: str, expected: Any, *, within_s: float = 40.
         await asyncio.sleep(POLL_S)
 
 
+async def said(made: Arena, *arguments: str) -> tuple[int, Json]:
+    """Status and `--json` of a command."""
+    status, out = await made.command(*arguments, "--json")
+    view: Json = json.loads(out)
+    return status, view
+
+
+async def until_words(made: Arena, gateway: int, expected: set[str]) -> None:
+    """Return once `/readyz` says just these."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + 40
+    while set(found := await readiness(made, gateway)) != expected:
+        assert loop.time() < deadline, found
+        await asyncio.sleep(POLL_S)
+
+
 async def readiness(made: Arena, gateway: int) -> list[str]:
     """The words of `/readyz`."""
     async with (

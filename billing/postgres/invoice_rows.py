@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
+from billing.domain.invoicing.lines import LinesDisagree
 from billing.domain.invoicing.simulated import SIMULATED, SIMULATED_NOTE
 from billing.domain.invoicing.usage_group import LineKind, UsageGroup
 from billing.domain.price_book import Price
@@ -164,7 +165,7 @@ async def _groups(
             model=row.model,
             provider=row.provider,
             request_class=row.request_class,
-            price=prices[row.price_id],
+            price=_priced(prices, row.price_id),
             requests=int(row.requests),
             uncached_prompt_tokens=int(row.uncached_prompt_tokens),
             cached_prompt_tokens=int(row.cached_prompt_tokens),
@@ -174,6 +175,15 @@ async def _groups(
         )
         for row in rows
     )
+
+
+def _priced(prices: dict[int, Price], price_id: int) -> Price:
+    found = prices.get(price_id)
+    if found is None:
+        raise LinesDisagree(
+            f"records are rated at price {price_id}, which Postgres has lost: weir restore prices"
+        )
+    return found
 
 
 async def _prices(connection: AsyncConnection, ids: set[int]) -> dict[int, Price]:

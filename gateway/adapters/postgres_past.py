@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.gateways_seen import Seen, expect_again
 from billing.postgres.journal_watermarks import load_newest
+from gateway.adapters.price_past import PricePast, load_fresh
 from gateway.adapters.scripts import Store, called
 from gateway.adapters.tables import audit_log
 from gateway.domain.postgres_past import AuditHead, Mark, Restored, lacking, restored
@@ -141,6 +142,7 @@ class RestoreWatch:
         period_s: float = PERIOD_S,
     ) -> None:
         self._past = PostgresPast(store)
+        self._prices = PricePast(store)
         self._engine = engine
         self._turns = turns
         self._holder = uuid4().hex
@@ -172,7 +174,9 @@ class RestoreWatch:
         self.restored = memory.restored
         if not await self._turns.claim(*TURN, self._holder):
             return
+        newest = await self._prices.newest()
         async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
+            fresh = await load_fresh(connection, newest)
             held = {name: Mark(*mark) for name, mark in (await load_newest(connection)).items()}
             gone = lacking(memory.shipped, held)
             noted = await expect_again(connection, _expected(gone, held, memory.now_ms))
@@ -182,6 +186,8 @@ class RestoreWatch:
                 there = await audit_hash(connection, memory.audit.id)
         if noted:
             logger.error("Postgres was restored: it lacks of %d journals what it had", noted)
+        for table, rows in fresh.items():
+            await self._prices.enter(table, rows)
         await self._remember(memory, held)
         await self._remember_changes(memory, head, there)
 

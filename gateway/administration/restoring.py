@@ -6,10 +6,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from sqlalchemy.exc import ProgrammingError
+
+from billing.postgres.lost_prices import put_back
 from gateway.adapters.revocations import Revocation
 from gateway.administration.store import Store, verb
 from gateway.domain.tenant import ApiKey, Tenant
-from gateway.errors import NotFound, WeirError
+from gateway.errors import Conflict, NotFound, WeirError
 
 ACTOR = "weir:restore"
 """As the audit log names who writes a revocation again that a backup has lost."""
@@ -25,6 +28,27 @@ class RestoreVerbs(Store):
         """Write down that somebody knows which changes are lost, and has made them again."""
         async with self._changing(actor) as change:
             await change.audit("restore.confirm", "database", "postgres", before=None, after=lost)
+
+    @verb
+    async def put_prices_back(
+        self, actor: str, lost: Mapping[str, Mapping[int, str]]
+    ) -> dict[str, list[int]]:
+        """Write prices and plans again that a backup has lost, by table and id, as they were;
+        returns which were not there. Raises Conflict where the user of the database may not."""
+        written: dict[str, list[int]] = {}
+        async with self._changing(actor) as change:
+            try:
+                for table, rows in lost.items():
+                    written[table] = await put_back(
+                        change.db, table, [row for _, row in sorted(rows.items())]
+                    )
+            except ProgrammingError as error:
+                raise Conflict("only the owner of the tables may put prices back") from error
+            if any(written.values()):
+                await change.audit(
+                    "restore.prices", "database", "postgres", before=None, after=written
+                )
+        return written
 
 
 class Withdrawing(Protocol):

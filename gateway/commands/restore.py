@@ -1,4 +1,4 @@
-"""`weir restore`: what Postgres lacks since it was restored from a backup, as Redis remembers it."""
+"""`weir restore`: what Postgres lacks since it was restored from a backup, by what Redis knows."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from billing.postgres.journal_watermarks import load_newest
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.postgres_past import Memory, PostgresPast, audit_hash, audit_head
+from gateway.adapters.price_past import PricePast, lost_rows
 from gateway.adapters.redis import connect_redis
 from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
@@ -29,17 +30,34 @@ def restore() -> None:
 @restore.command("check")
 @connected
 def check_restore(connection: Connection) -> None:
-    """Journals of which Postgres has held more than it does, and whether changes of administrators
-    are gone. Exit status 1 where there is either. Changes nothing."""
+    """Journals of which Postgres has held more than it does, prices that it has lost, and whether
+    changes of administrators are gone. Exit status 1 where there is any. Changes nothing."""
     memory, held, found = asyncio.run(_compared(connection))
     gone = lacking(memory.shipped, held)
     journals = [_journal_view(name, mark, held.get(name)) for name, mark in sorted(gone.items())]
     changes = None if found is None else _changes_view(found)
+    _, prices = asyncio.run(_lost_prices(connection))
     if connection.as_json:
-        show_one({"journals": journals, "changes": changes}, as_json=True)
+        view: View = {"journals": journals, "prices": prices, "changes": changes}
+        show_one(view, as_json=True)
     else:
-        _show(journals, changes)
-    if journals or found is not None:
+        _show(journals, prices, changes)
+    if journals or any(prices.values()) or found is not None:
+        click.get_current_context().exit(1)
+
+
+@restore.command("prices")
+@connected
+def restore_prices(connection: Connection) -> None:
+    """Write prices and plans again that Postgres has lost, with their numbers and times, so that
+    what was rated at them can be invoiced. Those that are there stay. Repeating it adds nothing."""
+    rows, lost = asyncio.run(_lost_prices(connection))
+    wanted = {table: {number: rows[table][number] for number in lost[table]} for table in lost}
+    written = connection.run(
+        lambda administration: administration.put_prices_back(connection.actor, wanted)
+    )
+    show_one(dict(written), as_json=connection.as_json)
+    if any(len(written.get(table, ())) < len(lost[table]) for table in lost):
         click.get_current_context().exit(1)
 
 
@@ -57,7 +75,7 @@ def confirm_restore(connection: Connection) -> None:
     show_one(view, as_json=connection.as_json)
 
 
-def _show(journals: list[View], changes: View | None) -> None:
+def _show(journals: list[View], prices: dict[str, list[int]], changes: View | None) -> None:
     if journals:
         click.echo("Postgres lacks of these journals what it had: weir journal ship DIR")
         show_list(journals, COLUMNS, as_json=False)
@@ -66,7 +84,10 @@ def _show(journals: list[View], changes: View | None) -> None:
             f"the audit log had entry {changes['audit_had']}, and ended with"
             f" {changes['audit_has']} at {changes['found_at']}: changes are lost"
         )
-    if not journals and changes is None:
+    for table, numbers in prices.items():
+        if numbers:
+            click.echo(f"lost of {table}: {', '.join(map(str, numbers))}: weir restore prices")
+    if not journals and not any(prices.values()) and changes is None:
         click.echo("Postgres holds all that is known of it")
 
 
@@ -93,6 +114,25 @@ async def _compared(connection: Connection) -> tuple[Memory, dict[str, Mark], Re
         memory.restored, memory.audit, head=head, hash_there=there, now_ms=memory.now_ms
     )
     return memory, held, found
+
+
+async def _lost_prices(
+    connection: Connection,
+) -> tuple[dict[str, dict[int, str]], dict[str, list[int]]]:
+    """All that is remembered, and the ids of what is lost. Raises StoreUnavailable."""
+    redis = connect_redis(connection.redis_url or "", timeout_ms=REDIS_TIMEOUT_MS)
+    engine = async_engine(connection.database_url, pooled=False)
+    try:
+        remembered = await PricePast(redis).rows()
+        async with engine.connect() as db:
+            return remembered, await lost_rows(db, remembered)
+    except LedgerUnavailable as error:
+        raise StoreUnavailable("Redis cannot be reached") from error
+    except (OSError, PostgresError, SQLAlchemyError) as error:
+        raise StoreUnavailable("Postgres cannot be reached, or is not migrated") from error
+    finally:
+        await redis.aclose()
+        await engine.dispose()
 
 
 async def _forget(connection: Connection, memory: Memory) -> None:

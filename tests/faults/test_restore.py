@@ -1,14 +1,11 @@
 """Postgres is lost, and restored from a backup that is older than half of the rows. The journals
 have the rest."""
 
-import asyncio
-import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from metering_run.arena import Arena, arena
+from metering_run.arena import arena
 from restoring import (
     ask,
     attempts,
@@ -16,11 +13,11 @@ from restoring import (
     begin,
     lose_postgres,
     put_back,
-    readiness,
     rows,
+    said,
     until,
+    until_words,
 )
-from weir_dev import Json
 
 pytestmark = pytest.mark.fault
 COUNT = "SELECT count(*)::int FROM usage_record"
@@ -28,21 +25,6 @@ PROVISIONAL = "SELECT count(*)::int FROM usage_record WHERE NOT final"
 ROLLED = "SELECT coalesce(sum(requests), 0)::int FROM usage_rollup"
 MARKS = "SELECT count(*)::int FROM usage_rollup_dirty"
 EACH, AFTER, RUNNING = 40, 240, 5
-
-
-async def said(made: Arena, *arguments: str) -> tuple[int, Json]:
-    """Status and `--json` of a command."""
-    status, out = await made.command(*arguments, "--json")
-    view: Json = json.loads(out)
-    return status, view
-
-
-async def until_words(made: Arena, gateway: int, expected: set[str]) -> None:
-    """Return once `/readyz` says just these."""
-    deadline = time.monotonic() + 40
-    while set(found := await readiness(made, gateway)) != expected:
-        assert time.monotonic() < deadline, found
-        await asyncio.sleep(0.2)
 
 
 @pytest.mark.timeout(300)
