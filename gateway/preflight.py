@@ -89,6 +89,9 @@ async def check_migrations(database_url: str) -> Finding:
         return failed("migrations", error)
     if current == head:
         return Finding("migrations", Status.OK, f"at {head}")
+    if current is not None and current > head:
+        later = f"at {current}, of a later release; this one's is {head}"
+        return Finding("migrations", Status.WARN, later)
     found = current or "nothing"
     return Finding("migrations", Status.FAIL, f"at {found}, {head} is needed: run weir migrate")
 

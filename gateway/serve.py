@@ -2,16 +2,22 @@
 
 import asyncio
 import gc
+import logging
 import signal
 
 import click
 import uvicorn
 import uvloop
+from asyncpg import PostgresError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from billing.postgres.schema import current_revision, newest_revision
 from gateway.adapters.journal import JournalUnusable
 from gateway.adapters.journal.storage import Storage
+from gateway.adapters.postgres import failure_name
 from gateway.app import Gateway, create_app
-from gateway.errors import WeirError
+from gateway.errors import StoreUnavailable, WeirError
 from gateway.http.protocol import bounded_protocol
 from gateway.settings import Settings, listen_address, load_settings
 from gateway.telemetry.logs import (
@@ -22,6 +28,13 @@ from gateway.telemetry.logs import (
 )
 
 _AFTER_GRACE_S = 5
+logger = logging.getLogger(__name__)
+
+
+class SchemaTooOld(WeirError):
+    """The database was not migrated to this release."""
+
+    code = "schema_too_old"
 
 
 class _Server(uvicorn.Server):
@@ -53,6 +66,7 @@ async def serve_until_stopped(settings: Settings, *, storage: Storage | None = N
     asyncio.get_running_loop().set_exception_handler(log_loop_failure)
     gateway = Gateway(settings, storage=storage)
     try:
+        await require_schema(gateway.postgres)
         await gateway.open()
         name_gateway(gateway.journal.gateway_id)
     except (JournalUnusable, WeirError) as error:
@@ -78,6 +92,24 @@ async def serve_until_stopped(settings: Settings, *, storage: Storage | None = N
     keep_for_good()
     await server.serve()
     return 0 if server.started else 1
+
+
+async def require_schema(engine: AsyncEngine) -> None:
+    """Raise SchemaTooOld where the database lacks migrations of this release. One of a later
+    release is served: a migration leaves what the release before it uses. Raises StoreUnavailable
+    where Postgres is away."""
+    try:
+        async with engine.connect() as db:
+            current = await current_revision(db)
+    except (OSError, TimeoutError, PostgresError, SQLAlchemyError) as error:
+        raise StoreUnavailable(f"Postgres cannot be reached: {failure_name(error)}") from error
+    newest = newest_revision()
+    if current is None or current < newest:
+        raise SchemaTooOld(
+            f"the database is at {current or 'nothing'}, {newest} is needed: run weir migrate"
+        )
+    if current > newest:
+        logger.warning("the database is at %s, of a later release than %s", current, newest)
 
 
 def keep_for_good() -> None:

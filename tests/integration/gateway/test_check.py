@@ -168,6 +168,19 @@ async def test_an_empty_database_fails_its_migrations(
     assert "weir migrate" in checks["migrations"][1]
 
 
+async def test_a_schema_of_a_later_release_is_a_warning(
+    environment: pytest.MonkeyPatch, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While a fleet is upgraded its old gateways go on, on a database that is migrated already."""
+    engine = async_engine(database_url, pooled=False)
+    async with engine.begin() as db:
+        await db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    await engine.dispose()
+    checks = await found(capsys)
+    assert checks["migrations"][0] == "warn"
+    assert checks["migrations"][1].startswith("at 9999, of a later release")
+
+
 async def test_old_servers_fail(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
