@@ -39,6 +39,7 @@ from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
 from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
+from gateway.wire.traceparent import HEADER as TRACEPARENT
 
 ANSWERS: dict[Endpoint, type] = {"chat": ChatAnswer, "completions": CompletionAnswer}
 SUMMARIES: dict[Endpoint, str] = {
@@ -67,10 +68,10 @@ def client_ip(scope: Mapping[str, Any]) -> str | None:
 def one_each(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     """Headers by name. Of several `authorization` none counts: which is meant cannot be known.
     Several of one of our own are a list (RFC 9110, 5.3), which none of them takes: a later one must
-    not undo what an earlier one asked for."""
+    not undo what an earlier one asked for. Of several `traceparent` there is no telling either."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        if name in headers and name.startswith(b"x-weir-"):
+        if name in headers and (name.startswith(b"x-weir-") or name == TRACEPARENT):
             headers[name] += b", " + value
         else:
             headers[name] = value

@@ -9,9 +9,10 @@ from memory_gateway import MemoryGateway
 from tenant_examples import SECRET, a_worker
 
 from gateway.domain.engine_facts import EngineFacts
-from gateway.http.v1 import is_openais, v1_handlers
+from gateway.http.v1 import is_openais, one_each, v1_handlers
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
+from gateway.wire.traceparent import read_traceparent
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/models", "//v1/models", "/v1/nothing"])
@@ -59,3 +60,12 @@ async def test_a_model_says_whether_figures_of_it_are_simulated(
         answer = await client.get("/v1/models", headers={"authorization": f"Bearer {SECRET}"})
     card = {"id": "m", "object": "model", "created": 0, "owned_by": owner}
     assert answer.json() == {"object": "list", "data": [card]}
+
+
+def test_of_several_traces_none_is_gone_on_with() -> None:
+    """Which of them is meant cannot be known: a trace of our own begins."""
+    value = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    once = one_each({"headers": [(b"traceparent", value)]})
+    twice = one_each({"headers": [(b"traceparent", value)] * 2})
+    assert read_traceparent(once[b"traceparent"]) is not None
+    assert read_traceparent(twice[b"traceparent"]) is None
