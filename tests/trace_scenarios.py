@@ -223,12 +223,10 @@ async def not_journaled() -> Traces:
     """Its admission, so it is none."""
     gateway = MemoryGateway()
 
-    async def fail(_: object) -> None:
-        raise Overloaded("usage cannot be recorded", code="metering_unavailable")
-
-    gateway.journal.admitted = fail  # type: ignore[method-assign]
+    refusal = Overloaded("usage cannot be recorded", code="metering_unavailable")
     traces = traced(gateway)
-    await gateway.post()
+    with mock.patch.object(gateway.journal, "admitted", side_effect=refusal):
+        await gateway.post()
     return traces
 
 

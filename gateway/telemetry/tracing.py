@@ -137,31 +137,31 @@ class RequestTrace:
         self.steps: list[Step] = []
         self.failure: Failure | None = None
         """What its client was told, or would have been."""
-        self._open: list[Step] = []
+        self._within: Step | None = None
+        """The step of the straight line that is open."""
 
     async def of(
         self, name: str, work: Awaitable[T], tell: Callable[[], Attributes] | None = None
     ) -> T:
         """Await one step, and remember what it came to. `tell` is asked then what else to say."""
-        step = self.leaf(name)
-        self._open.append(step)
+        step = self._within = self.leaf(name)
         try:
             result = await work
         except BaseException as error:
-            step.end(error)
+            step.failure = failure_of(error)
             raise
         else:
             step.result = result
-            step.end()
             if tell is not None:
-                step.tell(tell)
+                step.attributes = tell()
             return result
         finally:
-            self._open.remove(step)
+            step.ended_us = self.now_us()
+            self._within = step.parent
 
     def leaf(self, name: str) -> Step:
         """A step that begins now, within the one of the straight line that is open."""
-        step = Step(self, name, self._open[-1] if self._open else None)
+        step = Step(self, name, self._within)
         self.steps.append(step)
         return step
 

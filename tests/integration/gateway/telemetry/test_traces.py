@@ -41,7 +41,7 @@ class Traced:
     canary: Canary
     receiver: TraceReceiver
 
-    def ask(self, *, status: int = 200, **headers: str) -> list[Received]:
+    def ask(self, headers: dict[str, str] | None = None, *, status: int = 200) -> list[Received]:
         """The trace of one chat completion."""
         body = self.system.body(messages=[{"role": "user", "content": PROMPT}], stream=True)
         reply = self.system.post(body, headers=headers)
@@ -143,7 +143,7 @@ def waited_retried_fell_back(traced: Traced) -> list[Received]:
     with ThreadPoolExecutor(2) as pool:
         before = pool.submit(traced.ask)
         _until(lambda: any(worker.completions for worker in traced.workers))
-        after = pool.submit(traced.ask, **TRACEPARENT)
+        after = pool.submit(traced.ask, TRACEPARENT)
         _until(lambda: _parked(traced.system))
         failing(traced, 500)
         for worker in traced.workers:
@@ -221,7 +221,7 @@ def test_a_clients_trace_is_gone_on_with_and_told_to_our_workers_alone(traced: T
     of its attempt, a provider of nothing; no other header of a client's passes."""
     failing(traced, 500)
     seen_before = len(traced.canary.received)
-    spans = traced.ask(**CLIENT)
+    spans = traced.ask(CLIENT)
     assert (spans[0].trace_id, spans[0].parent_id) == (CLIENTS, CLIENTS_SPAN)
     assert {each.trace_id for each in spans} == {CLIENTS}
     at_workers = {
@@ -259,7 +259,7 @@ def test_nothing_of_a_prompt_an_answer_a_key_or_an_engine_is_in_a_trace(traced: 
     """Of whatever happens: an answer, a finish reason that quotes it, engines that fail, refuse and
     quote the prompt, a provider, a body that is none, a key that is none, a client's headers."""
     system = traced.system
-    traced.ask(**CLIENT, **{"user-agent": "agent-of-cinnabar"})
+    traced.ask({**CLIENT, "user-agent": "agent-of-cinnabar"})
     for worker in traced.workers:
         worker.answer = events.answer(WORDS, reason="stop because of-saffron")
     assert traced.ask()[0].says["gen_ai.response.finish_reasons"] == ["other"]

@@ -10,7 +10,7 @@ import trace_scenarios as happens
 from hosted_gateway import REFUSED, a_gateway
 from memory_gateway import MemoryGateway, until
 from one_place import BATCH, one_place
-from scripted_engine import HANG, Step
+from scripted_engine import HANG, RecordingConnection, Step
 from trace_scenarios import CLIENT, timed
 from traced_requests import Traces, traced
 
@@ -103,7 +103,7 @@ async def test_what_a_tenant_may_ask_and_is_not_given_is_not_kept() -> None:
     await gateway.post(max_tokens=5_000)
     await gateway.post(model="other")
     await gateway.serve(gateway.a_client(), headers={b"authorization": b"Bearer x"})
-    await gateway.serve(happens.RecordingConnection(leaves_early=True))
+    await gateway.serve(RecordingConnection(leaves_early=True))
     assert gateway.record.outcome is Outcome.CLIENT_CANCELLED
     assert kept_as(traces) == []
 
