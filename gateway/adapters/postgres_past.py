@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.gateways_seen import Seen, expect_again
 from billing.postgres.journal_watermarks import load_newest
+from gateway.adapters.number_past import NumberPast, load_numbers
 from gateway.adapters.price_past import PricePast, load_fresh
 from gateway.adapters.scripts import Store, called
 from gateway.adapters.tables import audit_log
@@ -143,6 +144,7 @@ class RestoreWatch:
     ) -> None:
         self._past = PostgresPast(store)
         self._prices = PricePast(store)
+        self._numbers = NumberPast(store)
         self._engine = engine
         self._turns = turns
         self._holder = uuid4().hex
@@ -174,9 +176,10 @@ class RestoreWatch:
         self.restored = memory.restored
         if not await self._turns.claim(*TURN, self._holder):
             return
-        newest = await self._prices.newest()
+        newest, numbers = await self._prices.newest(), await self._numbers.read()
         async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
             fresh = await load_fresh(connection, newest)
+            numbered = await load_numbers(connection)
             held = {name: Mark(*mark) for name, mark in (await load_newest(connection)).items()}
             gone = lacking(memory.shipped, held)
             noted = await expect_again(connection, _expected(gone, held, memory.now_ms))
@@ -188,6 +191,7 @@ class RestoreWatch:
             logger.error("Postgres was restored: it lacks of %d journals what it had", noted)
         for table, rows in fresh.items():
             await self._prices.enter(table, rows)
+        await self._numbers.enter(numbers, numbered)
         await self._remember(memory, held)
         await self._remember_changes(memory, head, there)
 

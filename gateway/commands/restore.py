@@ -1,17 +1,23 @@
 """`weir restore`: what Postgres lacks since it was restored from a backup, by what Redis knows."""
 
 import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import click
 from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.postgres.journal_watermarks import load_newest
+from gateway.adapters.number_past import LostNumbers, NumberPast, load_numbers, lost_numbers
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.postgres_past import Memory, PostgresPast, audit_hash, audit_head
+from gateway.adapters.postgres_past import PostgresPast, audit_hash, audit_head
 from gateway.adapters.price_past import PricePast, lost_rows
-from gateway.adapters.redis import connect_redis
+from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import show_list, show_one
@@ -19,7 +25,26 @@ from gateway.domain.postgres_past import AuditHead, Mark, Restored, lacking, res
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.serving.ports import LedgerUnavailable
 
-COLUMNS = ("gateway_id", "boot", "had_seq", "has_seq")
+JOURNAL_COLUMNS = ("gateway_id", "boot", "had_seq", "has_seq")
+NUMBER_COLUMNS = ("series", "had", "has")
+
+
+class Lacks(NamedTuple):
+    """What Postgres has held and does not hold."""
+
+    journals: list[View]
+    prices: dict[str, list[int]]
+    """The ids of each table's rows."""
+    numbers: list[LostNumbers]
+    restored: Restored | None
+    price_rows: dict[str, dict[int, str]]
+    """All rows that are remembered."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it holds all that is known of it."""
+        lost = (self.journals, *self.prices.values(), self.numbers)
+        return self.restored is None and not any(lost)
 
 
 @click.group()
@@ -30,19 +55,22 @@ def restore() -> None:
 @restore.command("check")
 @connected
 def check_restore(connection: Connection) -> None:
-    """Journals of which Postgres has held more than it does, prices that it has lost, and whether
-    changes of administrators are gone. Exit status 1 where there is any. Changes nothing."""
-    memory, held, found = asyncio.run(_compared(connection))
-    gone = lacking(memory.shipped, held)
-    journals = [_journal_view(name, mark, held.get(name)) for name, mark in sorted(gone.items())]
-    changes = None if found is None else _changes_view(found)
-    _, prices = asyncio.run(_lost_prices(connection))
+    """Journals of which Postgres has held more than it does, prices and numbers of documents that
+    it has lost, and whether changes of administrators are gone. Exit status 1 where there is any.
+    Changes nothing."""
+    lacks = asyncio.run(_lacks(connection))
     if connection.as_json:
-        view: View = {"journals": journals, "prices": prices, "changes": changes}
+        changes = None if lacks.restored is None else _changes_view(lacks.restored)
+        view: View = {
+            "journals": lacks.journals,
+            "prices": lacks.prices,
+            "numbers": [each._asdict() for each in lacks.numbers],
+            "changes": changes,
+        }
         show_one(view, as_json=True)
     else:
-        _show(journals, prices, changes)
-    if journals or any(prices.values()) or found is not None:
+        _show(lacks)
+    if not lacks.is_nothing:
         click.get_current_context().exit(1)
 
 
@@ -50,14 +78,18 @@ def check_restore(connection: Connection) -> None:
 @connected
 def restore_prices(connection: Connection) -> None:
     """Write prices and plans again that Postgres has lost, with their numbers and times, so that
-    what was rated at them can be invoiced. Those that are there stay. Repeating it adds nothing."""
-    rows, lost = asyncio.run(_lost_prices(connection))
-    wanted = {table: {number: rows[table][number] for number in lost[table]} for table in lost}
+    what was rated at them can be invoiced. Those that are there stay. Exit status 1 where one could
+    not be. Repeating it adds nothing."""
+    lacks = asyncio.run(_lacks(connection))
+    wanted = {
+        table: {number: lacks.price_rows[table][number] for number in numbers}
+        for table, numbers in lacks.prices.items()
+    }
     written = connection.run(
         lambda administration: administration.put_prices_back(connection.actor, wanted)
     )
     show_one(dict(written), as_json=connection.as_json)
-    if any(len(written.get(table, ())) < len(lost[table]) for table in lost):
+    if any(len(written[table]) < len(numbers) for table, numbers in lacks.prices.items()):
         click.get_current_context().exit(1)
 
 
@@ -66,91 +98,88 @@ def restore_prices(connection: Connection) -> None:
 def confirm_restore(connection: Connection) -> None:
     """Say that the lost changes of administrators are known and made again: `/readyz` says
     `restored` no longer, and invoices may be issued. The audit log gets an entry."""
-    memory, _, found = asyncio.run(_compared(connection))
+    found = asyncio.run(_lacks(connection)).restored
     if found is None:
         raise NotFound("no changes are known to be lost", code="nothing_lost")
     view = _changes_view(found)
     connection.run(lambda administration: administration.confirm_restore(connection.actor, view))
-    asyncio.run(_forget(connection, memory))
+    asyncio.run(_forget(connection))
     show_one(view, as_json=connection.as_json)
 
 
-def _show(journals: list[View], prices: dict[str, list[int]], changes: View | None) -> None:
-    if journals:
+def _show(lacks: Lacks) -> None:
+    if lacks.journals:
         click.echo("Postgres lacks of these journals what it had: weir journal ship DIR")
-        show_list(journals, COLUMNS, as_json=False)
-    if changes is not None:
+        show_list(lacks.journals, JOURNAL_COLUMNS, as_json=False)
+    for table, ids in lacks.prices.items():
+        if ids:
+            click.echo(f"lost of {table}: {', '.join(map(str, ids))}: weir restore prices")
+    if lacks.numbers:
+        click.echo("documents were issued with numbers that Postgres does not know:")
+        numbers: list[View] = [each._asdict() for each in lacks.numbers]
+        show_list(numbers, NUMBER_COLUMNS, as_json=False)
+    if lacks.restored is not None:
+        changes = _changes_view(lacks.restored)
         click.echo(
             f"the audit log had entry {changes['audit_had']}, and ended with"
             f" {changes['audit_has']} at {changes['found_at']}: changes are lost"
         )
-    for table, numbers in prices.items():
-        if numbers:
-            click.echo(f"lost of {table}: {', '.join(map(str, numbers))}: weir restore prices")
-    if not journals and not any(prices.values()) and changes is None:
+    if lacks.is_nothing:
         click.echo("Postgres holds all that is known of it")
 
 
-async def _compared(connection: Connection) -> tuple[Memory, dict[str, Mark], Restored | None]:
-    """Raises StoreUnavailable, UsageError."""
+@asynccontextmanager
+async def _stores(connection: Connection) -> AsyncIterator[tuple[RedisClient, AsyncConnection]]:
+    """Both of them. Raises StoreUnavailable, UsageError."""
     if connection.redis_url is None:
         raise click.UsageError("set WEIR_REDIS_URL: what Postgres had is remembered there")
+    # What a store's driver logs is said in one line below.
+    logging.getLogger("gateway").addHandler(logging.NullHandler())
     redis = connect_redis(connection.redis_url, timeout_ms=REDIS_TIMEOUT_MS)
     engine = async_engine(connection.database_url, pooled=False)
     try:
+        async with engine.connect() as db:
+            yield redis, db
+    except LedgerUnavailable as error:
+        raise StoreUnavailable("Redis cannot be reached") from error
+    except (OSError, PostgresError, SQLAlchemyError) as error:
+        raise StoreUnavailable("Postgres cannot be reached, or is not migrated") from error
+    finally:
+        await redis.aclose()
+        await engine.dispose()
+
+
+async def _lacks(connection: Connection) -> Lacks:
+    async with _stores(connection) as (redis, db):
+        # The store first: what Postgres is asked after that is at least as far.
         memory = await PostgresPast(redis).read()
-        async with engine.connect() as db:
-            held = {name: Mark(*mark) for name, mark in (await load_newest(db)).items()}
-            head = await audit_head(db)
-            there = await audit_hash(db, (memory.audit or AuditHead(0, "")).id)
-    except LedgerUnavailable as error:
-        raise StoreUnavailable("Redis cannot be reached") from error
-    except (OSError, PostgresError, SQLAlchemyError) as error:
-        raise StoreUnavailable("Postgres cannot be reached, or is not migrated") from error
-    finally:
-        await redis.aclose()
-        await engine.dispose()
-    found = restored(
-        memory.restored, memory.audit, head=head, hash_there=there, now_ms=memory.now_ms
-    )
-    return memory, held, found
+        price_rows = await PricePast(redis).rows()
+        numbers = await NumberPast(redis).read()
+        held = {name: Mark(*mark) for name, mark in (await load_newest(db)).items()}
+        gone = lacking(memory.shipped, held)
+        return Lacks(
+            [_journal_view(name, mark, held.get(name)) for name, mark in sorted(gone.items())],
+            await lost_rows(db, price_rows),
+            lost_numbers(numbers, await load_numbers(db)),
+            restored(
+                memory.restored,
+                memory.audit,
+                head=await audit_head(db),
+                hash_there=await audit_hash(db, (memory.audit or AuditHead(0, "")).id),
+                now_ms=memory.now_ms,
+            ),
+            price_rows,
+        )
 
 
-async def _lost_prices(
-    connection: Connection,
-) -> tuple[dict[str, dict[int, str]], dict[str, list[int]]]:
-    """All that is remembered, and the ids of what is lost. Raises StoreUnavailable."""
-    redis = connect_redis(connection.redis_url or "", timeout_ms=REDIS_TIMEOUT_MS)
-    engine = async_engine(connection.database_url, pooled=False)
-    try:
-        remembered = await PricePast(redis).rows()
-        async with engine.connect() as db:
-            return remembered, await lost_rows(db, remembered)
-    except LedgerUnavailable as error:
-        raise StoreUnavailable("Redis cannot be reached") from error
-    except (OSError, PostgresError, SQLAlchemyError) as error:
-        raise StoreUnavailable("Postgres cannot be reached, or is not migrated") from error
-    finally:
-        await redis.aclose()
-        await engine.dispose()
-
-
-async def _forget(connection: Connection, memory: Memory) -> None:
-    """A gateway that has not looked yet must not find the same again: where none has, the head of
-    the log is entered here."""
-    redis = connect_redis(connection.redis_url or "", timeout_ms=REDIS_TIMEOUT_MS)
-    engine = async_engine(connection.database_url, pooled=False)
-    try:
+async def _forget(connection: Connection) -> None:
+    """A gateway that has not looked yet must not find the same again: the head of the log is
+    entered here."""
+    async with _stores(connection) as (redis, db):
         past = PostgresPast(redis)
-        if memory.audit is not None:
-            async with engine.connect() as db:
-                await past.enter_audit(await audit_head(db))
+        await past.enter_audit(await audit_head(db))
+        await NumberPast(redis).forget()
         await past.confirm()
-    except LedgerUnavailable as error:
-        raise StoreUnavailable("Redis cannot be reached") from error
-    finally:
-        await redis.aclose()
-        await engine.dispose()
 
 
 def _journal_view(name: str, had: Mark, has: Mark | None) -> View:

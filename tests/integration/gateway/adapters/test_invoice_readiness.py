@@ -17,12 +17,14 @@ from gateway.adapters import invoice_readiness
 from gateway.adapters.births import Births, history_in
 from gateway.adapters.invoice_readiness import find_expected
 from gateway.adapters.ledger import RedisLedger
+from gateway.adapters.postgres_past import PostgresPast
 from gateway.adapters.presence import Presence
 from gateway.adapters.reconciler_live import LiveStores
 from gateway.adapters.redis import connect_redis
 from gateway.adapters.shipper import Mark
 from gateway.domain.admission import Demand, Granted
 from gateway.domain.lease import Admitted
+from gateway.domain.postgres_past import Restored
 from gateway.domain.presence import Heartbeat
 from gateway.domain.scopes import scopes_of
 
@@ -143,3 +145,17 @@ async def test_without_redis_nobody_knows(system: Graves, free_port: int) -> Non
     live = LiveStores(away, Births(away, history_in(system.engine)))
     assert shown(await find_expected(system.engine, live, "acme", END)) == unknown
     await away.aclose()
+
+
+async def test_a_restored_postgres_is_looked_at_first(system: Graves) -> None:
+    """Numbers, voids and payments may be lost: nothing is issued until somebody has said that they
+    know."""
+    past = PostgresPast(system.redis)
+    await past.enter_restored(Restored(1_000, 3, 5))
+    live = LiveStores(system.redis, Births(system.redis, history_in(system.engine)))
+    found = await find_expected(system.engine, live, "acme", END, longest_wait_ms=1)
+    assert [(each.obstacle, each.subject) for each in found] == [
+        (Obstacle.GATEWAY_BEHIND, "postgres")
+    ]
+    await past.confirm()
+    assert await find_expected(system.engine, live, "acme", END, longest_wait_ms=1) == []

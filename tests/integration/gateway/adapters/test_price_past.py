@@ -83,7 +83,8 @@ async def test_what_is_lost_comes_back_and_no_number_is_given_twice(system: Grav
     async with system.engine.connect() as db:
         lost = await lost_rows(db, remembered)
     assert lost == {"price_entry": [2, 3], "plan_member": [1]}
-    for expected in (lost, {"price_entry": [], "plan_member": []}):
+    nothing: dict[str, list[int]] = {"price_entry": [], "plan_member": []}
+    for expected in (lost, nothing):
         assert await administration.put_prices_back(ACTOR, remembered) == expected
         after = await rows(system)
         assert after["plan_member"] == before["plan_member"]

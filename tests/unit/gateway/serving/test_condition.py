@@ -34,6 +34,7 @@ class Parts:
         self.dead_letters = 0
         self.partitions_late = False
         self.has_findings = False
+        self.is_restored = False
         self.watch = Watch(
             directory=self.directory,
             leases=self.leases,
@@ -45,6 +46,7 @@ class Parts:
             dead_letters=lambda: self.dead_letters,
             partitions_late=lambda: self.partitions_late,
             has_findings=lambda: self.has_findings,
+            is_restored=lambda: self.is_restored,
             directory_stale_ms_max=60_000,
             stores_unseen_ms_max=60_000,
         )
@@ -89,6 +91,7 @@ def set_of(name: str, value: object) -> Callable[[Parts], None]:
         (set_of("dead_letters", 1), (), ("dead_letters",)),
         (set_of("partitions_late", True), (), ("partitions",)),
         (set_of("has_findings", True), (), ("reconcile",)),
+        (set_of("is_restored", True), (), ("restored",)),
         (set_of("fleet.unhealthy", {"w0"}), (), ("workers",)),
         (set_of("directory.all_workers", []), (), ("workers",)),
     ],
