@@ -56,7 +56,7 @@ def _span(step: Step, root: SpanData, offset_ns: int) -> SpanData:
         attributes |= _of_failure(step.failure)
     is_attempt = step.name == names.ATTEMPT
     name = step.name
-    if is_attempt:
+    if is_attempt and step.attributes:
         name = f"{attributes['gen_ai.operation.name']} {attributes['gen_ai.request.model']}"
     return SpanData(
         name=name,

@@ -5,17 +5,20 @@ trace is kept (`gateway/serving/traced.py`). Where nothing is traced all of this
 steps are the work itself.
 """
 
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from gateway.errors import LimitReached, WeirError
+from gateway.telemetry.logs import log_failure
 from gateway.wire.traceparent import RemoteSpan, traceparent
 
 Value = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Value]
 T = TypeVar("T")
 _NOTHING: Attributes = {}
+_log = logging.getLogger(__name__)
 
 
 class TraceClock(Protocol):
@@ -97,8 +100,11 @@ class Step:
         self.ended_us = self.trace.now_us()
 
     def tell(self, attributes: Callable[[], Attributes], failed_as: str | None = None) -> None:
-        """What is to be said of it, as it is now, and what it failed as."""
-        self.attributes = attributes()
+        """What is to be said of it, as it is now, and what it failed as. Does not raise."""
+        try:
+            self.attributes = attributes()
+        except Exception as error:  # noqa: BLE001 - a bug of ours costs what is said, no request
+            log_failure(_log, error, "what is to be said of a step is lost")
         if failed_as is not None:
             self.failure = Failure(failed_as)
 
@@ -153,7 +159,7 @@ class RequestTrace:
         else:
             step.result = result
             if tell is not None:
-                step.attributes = tell()
+                step.tell(tell)
             return result
         finally:
             step.ended_us = self.now_us()

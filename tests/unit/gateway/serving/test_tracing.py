@@ -18,7 +18,7 @@ from billing.domain.usage_record import Outcome
 from gateway.domain.latency import Targets
 from gateway.domain.tenant import RequestClass
 from gateway.errors import WorkerFailed
-from gateway.serving import tracing
+from gateway.serving import attempt, tracing
 from gateway.telemetry.traces import KEPT, NOT_KEPT
 from gateway.telemetry.tracing import NO_TRACE
 from gateway.wire.traceparent import RemoteSpan, read_traceparent
@@ -247,4 +247,22 @@ async def test_a_bug_in_tracing_costs_its_trace_and_no_request(
     assert (answer.status, traces.kept) == (200, [])
     gateway.assert_one_of_each(Outcome.COMPLETED)
     assert "is lost: RuntimeError" in caplog.text
+    assert happens.BUG not in caplog.text
+
+
+async def test_a_bug_in_what_is_said_of_a_step_costs_just_that(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rest of its trace is kept."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(happens.BUG)
+
+    gateway = MemoryGateway(events.answer(["a"]))
+    traces = traced(gateway)
+    monkeypatch.setattr(attempt, "attempt_attributes", fail)
+    answer = await gateway.post()
+    gateway.assert_one_of_each(Outcome.COMPLETED)
+    assert (answer.status, traces.one("attempt")) == (200, {})
+    assert traces.root.attributes["weir.outcome"] == "completed"
     assert happens.BUG not in caplog.text
