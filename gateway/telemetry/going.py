@@ -20,7 +20,11 @@ GOING: Mapping[str, tuple[Labelled, ...]] = {
         metrics.HOSTED_CIRCUIT, metrics.HOSTED_ATTEMPTS, money.COST, money.LIST_COST,
         money.HOSTED_COST, money.UNPRICED,
     ),
-    "worker": (ceilings.SEQUENCES, ceilings.BATCH),
+    "worker": (
+        # The store keeps the room of a worker that is gone for as long as nobody looks for places.
+        pools.PLACE_SEQUENCES, pools.PLACE_TOKENS, pools.CEILING, ceilings.SEQUENCES,
+        ceilings.BATCH,
+    ),
 }  # fmt: skip
 """The others that have such a label."""
 

@@ -51,11 +51,12 @@ class Fleet:
         return list(text_string_to_metric_families(reply.raw.decode()))
 
     def series(self) -> set[tuple[str, ...]]:
-        """Each by its name and labels."""
+        """Each by its name and labels, but for what is absent while it is not known."""
         return {
             (sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items())))
             for family in self.families()
             for sample in family.samples
+            if family.name != "weir_pool_predicted_wait_seconds"
         }
 
     def ask_all_ways(self, name: str, secret: str) -> list[int]:
@@ -73,9 +74,9 @@ class Fleet:
 EXPECTED = [200, 200, 401, 404, 400]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Of this test alone: what it counts is of its own doing."""
+    """Of these tests alone: what it counts is of their own doing."""
     with (
         recording_worker() as worker,
         weir_dev(tmp_path_factory.mktemp("many"), "--engine", worker.url) as system,
@@ -137,3 +138,25 @@ def test_ten_thousand_tenants_leave_the_number_of_series_unchanged(fleet: Fleet)
         "provider": {"self"},
     }
     assert strangers(fleet.families(), registered) == set()
+
+
+def test_a_worker_that_is_removed_takes_its_series_with_it(fleet: Fleet) -> None:
+    """From the next scrape on; what its model has counted stays, as the model does."""
+    admin = fleet.system.admin
+
+    def named() -> set[str]:
+        return {part for each in fleet.series() for part in each if part.endswith("=goes")}
+
+    model = {"id": "goes", "context_tokens": 1000, "max_output_tokens": 500}
+    worker = {"id": "goes", "model": "goes", "url": fleet.worker.url}
+    assert admin("POST", "/admin/v1/models", model).status == 201
+    assert admin("POST", "/admin/v1/workers", worker).status == 201
+    deadline = time.monotonic() + WITHIN_S
+    body = fleet.system.body(model="goes")
+    while fleet.system.post(body).status != 200 or named() != {"model=goes", "worker=goes"}:
+        assert time.monotonic() < deadline, named()
+        time.sleep(0.05)
+    assert admin("DELETE", "/admin/v1/workers/goes").status == 204
+    while named() != {"model=goes"}:
+        assert time.monotonic() < deadline, named()
+        time.sleep(0.05)

@@ -66,7 +66,7 @@ async def test_a_collector_that_is_away_is_told_of_once_and_then_has_everything(
     """Nothing is lost, since all is cumulative; a failing collector's words are not logged."""
     before = pushes()
     async with collector() as found:
-        world = World(found.url, timeout_s=0.5)
+        world = World(found.url)
         found.status = 500
         with logging_to() as log:
             for _ in range(3):
