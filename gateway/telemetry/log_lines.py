@@ -4,6 +4,7 @@ Of an exception only types and places in the code are shown: its own words may b
 or a row. Of what other libraries log only their template and numbers are, for the same reason.
 """
 
+import errno
 import json
 import logging
 import re
@@ -33,12 +34,18 @@ def stack_of(error: BaseException) -> str:
     )
 
 
+def name_of(error: BaseException) -> str:
+    """Its type, and what the operating system calls it."""
+    code = errno.errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
+    return type(error).__name__ if code is None else f"{type(error).__name__} {code}"
+
+
 def told(error: BaseException) -> str:
     """An exception, and what caused it, by types and places alone."""
     parts: list[str] = []
     following: BaseException | None = error
     while following is not None and len(parts) < _CAUSES_MAX:
-        parts.append(f"{type(following).__name__} at {stack_of(following)}")
+        parts.append(f"{name_of(following)} at {stack_of(following)}")
         hidden = following.__suppress_context__
         following = following.__cause__ or (None if hidden else following.__context__)
     return ", after ".join(parts)
@@ -124,9 +131,11 @@ def _escaped(match: re.Match[str]) -> str:
 def _of_others(record: logging.LogRecord) -> str:
     """What another library says, without the values that it says it of: numbers are kept. Where
     it has put the values in already, all before the first that might be one."""
+    if isinstance(record.msg, BaseException):
+        return name_of(record.msg)
     template = str(record.msg)
     if not record.args:
-        return _QUOTING.split(template, maxsplit=1)[0].strip()
+        return _QUOTING.split(template, maxsplit=1)[0].strip() or "…"
     values = record.args if isinstance(record.args, tuple) else tuple(record.args.values())
     shown = iter(str(value) if isinstance(value, int | float) else "…" for value in values)
     return _CONVERSION.sub(lambda at: "%" if at[0] == "%%" else next(shown, "…"), template)

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from gateway.telemetry.log_lines import JsonLines, Lines, TextLines, stack_of
+from gateway.telemetry.log_lines import JsonLines, Lines, TextLines, name_of, stack_of
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 FORMATS = ("text", "json")
@@ -39,8 +39,8 @@ def log_failure(
     log: logging.Logger, error: BaseException, message: str, *arguments: object
 ) -> None:
     """Log an unexpected exception by its type and stack, its own text left out."""
-    name = type(error).__name__
-    log.error(message + ": %s at %s", *arguments, name, stack_of(error), extra={"error_type": name})
+    extra = {"error_type": type(error).__name__}
+    log.error(message + ": %s at %s", *arguments, name_of(error), stack_of(error), extra=extra)
 
 
 def log_end_of_loop(task: asyncio.Task[None]) -> None:

@@ -131,15 +131,15 @@ def test_an_exception_is_types_and_places_however_it_is_logged(form: str) -> Non
         (f"Task exception was never retrieved\nfuture: <Task {PROMPT}>", (), None),
         (f"Exception in callback f({PROMPT!r})", (), "Exception in callback f"),
         (f"error: {PROMPT}", (), "error"),
-        (ValueError(PROMPT), (), None),
+        (ValueError(PROMPT), (), "ValueError"),
+        (OSError(98, PROMPT), (), "OSError EADDRINUSE"),
+        (f"'{PROMPT}' is odd", (), "…"),
     ],
 )
 def test_of_other_libraries_only_templates_and_numbers_are_shown(
     message: object, values: tuple[object, ...], shown: str | None
 ) -> None:
     """A driver's error may quote a row, a server's the head of a request."""
-    if isinstance(message, ValueError):
-        message = f"'{message}'"
     record = logging.LogRecord("asyncpg.x", logging.ERROR, "", 1, message, values, None)
     line = json.loads(JsonLines().format(record))["message"]
     assert PROMPT not in line
