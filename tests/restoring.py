@@ -3,6 +3,7 @@ was asked of gateways meanwhile."""
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import asyncpg
 from metering_run.arena import MODEL, Arena
 from weir_dev import Json
 
+from backend.embedded.account import postgres_account
 from backend.embedded.binaries import postgres_programs
 from gateway.domain.tenant import RequestClass
 
@@ -39,6 +41,25 @@ async def program(name: str, *arguments: str) -> str:
 async def back_up(made: Arena, path: Path) -> None:
     """As `docs/operations/backup.md` says."""
     await program("pg_dump", "--format=custom", f"--file={path}", made.database_url)
+
+
+async def back_up_whole(made: Arena, folder: Path) -> None:
+    """The same, of the whole server."""
+    await program(
+        "pg_basebackup", f"--pgdata={folder}", f"--dbname={made.database_url}", "--checkpoint=fast"
+    )
+
+
+async def put_back_whole(made: Arena, folder: Path) -> None:
+    """A server on the files of that backup."""
+    data = made.folder / "stores" / "postgres"
+    shutil.copytree(folder, data)
+    data.chmod(0o700)
+    account = postgres_account(made.folder / "stores")
+    if account is not None:
+        for path in (data, *data.rglob("*")):
+            os.chown(path, *account, follow_symlinks=False)
+    await made.processes["postgres"].start()
 
 
 async def lose_postgres(made: Arena) -> None:

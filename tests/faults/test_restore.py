@@ -1,24 +1,28 @@
 """Postgres is lost, and restored from a backup that is older than half of the rows. The journals
 have the rest."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from metering_run.arena import arena
+from metering_run.arena import Arena, arena
 from restoring import (
     ask,
     attempts,
     back_up,
+    back_up_whole,
     begin,
     lose_postgres,
     put_back,
+    put_back_whole,
     rows,
     said,
     until,
     until_words,
 )
 
+Way = Callable[[Arena, Path], Awaitable[None]]
 pytestmark = pytest.mark.fault
 COUNT = "SELECT count(*)::int FROM usage_record"
 PROVISIONAL = "SELECT count(*)::int FROM usage_record WHERE NOT final"
@@ -28,7 +32,12 @@ EACH, AFTER, RUNNING = 40, 240, 5
 
 
 @pytest.mark.timeout(300)
-async def test_yesterdays_backup_and_the_journals_give_every_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("save", "load"), [(back_up, put_back), (back_up_whole, put_back_whole)], ids=["dump", "whole"]
+)
+async def test_yesterdays_backup_and_the_journals_give_every_row(
+    tmp_path: Path, save: Way, load: Way
+) -> None:
     """M02, INV-5: a gateway that runs on and has nothing to do, one that was killed and whose
     requests others recorded, and one that was scaled away give back what the backup lacks: each row
     once, as it was. Until then usage is not complete, and it is said of whom it is not."""
@@ -37,7 +46,7 @@ async def test_yesterdays_backup_and_the_journals_give_every_row(tmp_path: Path)
         for gateway in range(3):
             await ask(made, gateway, EACH)
         await until(made, COUNT, 3 * EACH)
-        await back_up(made, tmp_path / "yesterday.dump")
+        await save(made, tmp_path / "yesterday")
         for gateway in range(3):
             await ask(made, gateway, AFTER)
         await begin(made, 1, RUNNING)
@@ -47,7 +56,7 @@ async def test_yesterdays_backup_and_the_journals_give_every_row(tmp_path: Path)
         before, tried = await rows(made), await attempts(made)
         assert len(before) == 3 * (EACH + AFTER) + RUNNING
         await lose_postgres(made)
-        await put_back(made, tmp_path / "yesterday.dump")
+        await load(made, tmp_path / "yesterday")
 
         await until(made, COUNT, 3 * EACH + AFTER)  # the one that runs, by itself
         await until_words(made, 0, {"usage"})
