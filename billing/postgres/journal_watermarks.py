@@ -1,9 +1,9 @@
 """How far each gateway's journal is in Postgres."""
 
+from datetime import timedelta
 from typing import NamedTuple
 
 from sqlalchemy import func, insert, select, update
-from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.postgres.tables import journal_watermark
@@ -34,15 +34,28 @@ async def load_watermarks(connection: AsyncConnection, gateway_id: str) -> dict[
     return {row[0]: Watermark(*row[1:]) for row in rows}
 
 
-async def load_newest(connection: AsyncConnection) -> dict[str, tuple[int, int]]:
-    """The newest boot of every journal that Postgres knows, and its number."""
+class ShippedBoot(NamedTuple):
+    """How far a boot of a gateway's journal is in Postgres."""
+
+    gateway_id: str
+    boot: int
+    seq: int
+    is_recent: bool
+    """Whether it came that far within the time that was asked for."""
+
+
+async def load_shipped(connection: AsyncConnection, *, recent: timedelta) -> list[ShippedBoot]:
+    """Every boot of every journal that Postgres knows."""
     columns = journal_watermark.c
     rows = await connection.execute(
-        select(columns.gateway_id, columns.boot, columns.seq)
-        .ext(distinct_on(columns.gateway_id))
-        .order_by(columns.gateway_id, columns.boot.desc())
+        select(
+            columns.gateway_id,
+            columns.boot,
+            columns.seq,
+            columns.updated_at > func.now() - recent,
+        )
     )
-    return {row[0]: (row[1], row[2]) for row in rows}
+    return [ShippedBoot(*row) for row in rows]
 
 
 async def advance_watermark(

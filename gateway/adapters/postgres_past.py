@@ -1,10 +1,10 @@
 """What the store remembers of what Postgres held, so that one that was restored from a backup is
 noticed, and what it lacks by that is known although nobody serves any more who could say so.
 
-Beside the list of gateways: `weir:{gateways}.shipped`, a field for each gateway with how far its
-journal was in Postgres and when that was last more; `weir:{gateways}.audit`, the newest entry of
-the audit log; `weir:{gateways}.restored`, there from when entries of it were missed until somebody
-confirms that what was lost is known.
+Beside the list of gateways: `weir:{gateways}.shipped`, a field for each boot of each gateway's
+journal with how far it was in Postgres and when that was last more; `weir:{gateways}.audit`, the
+newest entry of the audit log; `weir:{gateways}.restored`, there from when entries of it were missed
+until somebody confirms that what was lost is known.
 
 A journal of which Postgres lacks what it had is entered in `gateway_seen` as one that is expected:
 usage is not complete, invoices wait and reconciliation names it, as for any gateway that is behind.
@@ -12,7 +12,8 @@ usage is not complete, invoices wait and reconciliation names it, as for any gat
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple, cast
 from uuid import uuid4
 
@@ -22,12 +23,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.gateways_seen import Seen, expect_again
-from billing.postgres.journal_watermarks import load_newest
+from billing.postgres.journal_watermarks import load_shipped
 from gateway.adapters.number_past import NumberPast, load_numbers
 from gateway.adapters.price_past import PricePast, load_fresh
 from gateway.adapters.scripts import Store, called
 from gateway.adapters.tables import audit_log
-from gateway.domain.postgres_past import AuditHead, Mark, Restored, lacking, restored
+from gateway.domain.postgres_past import AuditHead, Boot, Restored, lacking, restored
 from gateway.serving.month_ports import Turns
 from gateway.serving.ports import LedgerUnavailable
 
@@ -65,9 +66,9 @@ class Memory(NamedTuple):
     """All of it at one moment of the store's time."""
 
     now_ms: int
-    shipped: Mapping[str, Mark]
-    at_ms: Mapping[str, int]
-    """When a gateway's mark was entered."""
+    shipped: Mapping[Boot, int]
+    at_ms: Mapping[Boot, int]
+    """When a boot's number was entered."""
     audit: AuditHead | None
     restored: Restored | None
 
@@ -89,29 +90,29 @@ class PostgresPast:
             "tuple[bytes, bytes, bytes, list[bytes]]", await called(self._script_read, keys)
         )
         told = {
-            name.decode(): tuple(map(int, value.split(b"|")[:3]))
+            _boot(name): tuple(map(int, value.split(b"|")[:2]))
             for name, value in zip(reply[::2], reply[1::2], strict=True)
         }
         number, _, digest = audit.decode().partition("|")
         return Memory(
             int(now),
-            {name: Mark(boot, seq) for name, (boot, seq, _) in told.items()},
-            {name: at_ms for name, (_, _, at_ms) in told.items()},
+            {boot: seq for boot, (seq, _) in told.items()},
+            {boot: at_ms for boot, (_, at_ms) in told.items()},
             AuditHead(int(number), digest) if audit else None,
             Restored(*map(int, found.split(b"|")[:3])) if found else None,
         )
 
-    async def enter(self, marks: Mapping[str, Mark], *, now_ms: int) -> None:
+    async def enter(self, shipped: Mapping[Boot, int], *, now_ms: int) -> None:
         """Postgres holds so much of these."""
-        told = [(name, f"{mark.boot}|{mark.seq}|{now_ms}") for name, mark in marks.items()]
+        told = [(_field(boot), f"{seq}|{now_ms}") for boot, seq in shipped.items()]
         for start in range(0, len(told), AT_ONCE):
             some = [part for pair in told[start : start + AT_ONCE] for part in pair]
             await called(self._script_enter, [SHIPPED_KEY], some)
 
-    async def drop(self, gateway_ids: list[str]) -> None:
+    async def drop(self, boots: Sequence[Boot]) -> None:
         """Nobody need remember these any longer."""
-        for start in range(0, len(gateway_ids), AT_ONCE):
-            some = gateway_ids[start : start + AT_ONCE]
+        for start in range(0, len(boots), AT_ONCE):
+            some = [_field(boot) for boot in boots[start : start + AT_ONCE]]
             await called(self._script_drop, [SHIPPED_KEY], some)
 
     async def enter_audit(self, head: AuditHead) -> None:
@@ -180,7 +181,8 @@ class RestoreWatch:
         async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
             fresh = await load_fresh(connection, newest)
             numbered = await load_numbers(connection)
-            held = {name: Mark(*mark) for name, mark in (await load_newest(connection)).items()}
+            shipped = await load_shipped(connection, recent=timedelta(milliseconds=self._kept_ms))
+            held = {Boot(each.gateway_id, each.boot): each.seq for each in shipped}
             gone = lacking(memory.shipped, held)
             noted = await expect_again(connection, _expected(gone, held, memory.now_ms))
             head = await audit_head(connection)
@@ -188,20 +190,19 @@ class RestoreWatch:
             if memory.audit is not None:
                 there = await audit_hash(connection, memory.audit.id)
         if noted:
-            logger.error("Postgres was restored: it lacks of %d journals what it had", noted)
+            logger.error("Postgres was restored: it lacks of %d boots what it had", noted)
         for table, rows in fresh.items():
             await self._prices.enter(table, rows)
         await self._numbers.enter(numbers, numbered)
-        await self._remember(memory, held)
+        recent = {Boot(each.gateway_id, each.boot) for each in shipped if each.is_recent}
+        await self._remember(memory, {boot: held[boot] for boot in recent})
         await self._remember_changes(memory, head, there)
 
-    async def _remember(self, memory: Memory, held: Mapping[str, Mark]) -> None:
+    async def _remember(self, memory: Memory, held: Mapping[Boot, int]) -> None:
         since_ms = memory.now_ms - self._kept_ms
-        old = [name for name, at_ms in memory.at_ms.items() if at_ms <= since_ms]
-        further = {
-            name: mark for name, mark in held.items() if memory.shipped.get(name, Mark(0, 0)) < mark
-        }
-        await self._past.drop([name for name in old if name not in further])
+        old = [boot for boot, at_ms in memory.at_ms.items() if at_ms <= since_ms]
+        further = {boot: seq for boot, seq in held.items() if memory.shipped.get(boot, 0) < seq}
+        await self._past.drop([boot for boot in old if boot not in further])
         await self._past.enter(further, now_ms=memory.now_ms)
 
     async def _remember_changes(
@@ -240,17 +241,26 @@ async def audit_hash(connection: AsyncConnection, entry_id: int) -> str | None:
     return None if found is None else bytes(found).hex()
 
 
-def _expected(gone: Mapping[str, Mark], held: Mapping[str, Mark], now_ms: int) -> list[Seen]:
+def _expected(gone: Mapping[Boot, int], held: Mapping[Boot, int], now_ms: int) -> list[Seen]:
     """As a gateway that was seen now and ships what it had shipped: it is given as long as any
     other before nobody waits for it."""
     return [
         Seen(
-            gateway_id=name,
-            boot=mark.boot,
-            durable_seq=mark.seq,
-            shipped_seq=held[name].seq if name in held and held[name].boot == mark.boot else 0,
+            gateway_id=boot.gateway_id,
+            boot=boot.number,
+            durable_seq=seq,
+            shipped_seq=held.get(boot, 0),
             open_count=0,
             seen_at_ms=now_ms,
         )
-        for name, mark in gone.items()
+        for boot, seq in gone.items()
     ]
+
+
+def _field(boot: Boot) -> str:
+    return f"{boot.gateway_id}|{boot.number}"
+
+
+def _boot(field: bytes) -> Boot:
+    gateway_id, _, number = field.decode().rpartition("|")
+    return Boot(gateway_id, int(number))

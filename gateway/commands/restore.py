@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import click
@@ -12,7 +12,7 @@ from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.postgres.journal_watermarks import load_newest
+from billing.postgres.journal_watermarks import load_shipped
 from gateway.adapters.number_past import LostNumbers, NumberPast, load_numbers, lost_numbers
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.postgres_past import PostgresPast, audit_hash, audit_head
@@ -21,7 +21,7 @@ from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import show_list, show_one
-from gateway.domain.postgres_past import AuditHead, Mark, Restored, lacking, restored
+from gateway.domain.postgres_past import AuditHead, Boot, Restored, lacking, restored
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.serving.ports import LedgerUnavailable
 
@@ -155,10 +155,11 @@ async def _lacks(connection: Connection) -> Lacks:
         memory = await PostgresPast(redis).read()
         price_rows = await PricePast(redis).rows()
         numbers = await NumberPast(redis).read()
-        held = {name: Mark(*mark) for name, mark in (await load_newest(db)).items()}
+        shipped = await load_shipped(db, recent=timedelta(0))
+        held = {Boot(each.gateway_id, each.boot): each.seq for each in shipped}
         gone = lacking(memory.shipped, held)
         return Lacks(
-            [_journal_view(name, mark, held.get(name)) for name, mark in sorted(gone.items())],
+            [_journal_view(boot, seq, held.get(boot, 0)) for boot, seq in sorted(gone.items())],
             await lost_rows(db, price_rows),
             lost_numbers(numbers, await load_numbers(db)),
             restored(
@@ -182,10 +183,13 @@ async def _forget(connection: Connection) -> None:
         await past.confirm()
 
 
-def _journal_view(name: str, had: Mark, has: Mark | None) -> View:
-    same_boot = has is not None and has.boot == had.boot
-    has_seq = has.seq if has is not None and same_boot else 0
-    return {"gateway_id": name, "boot": had.boot, "had_seq": had.seq, "has_seq": has_seq}
+def _journal_view(boot: Boot, had_seq: int, has_seq: int) -> View:
+    return {
+        "gateway_id": boot.gateway_id,
+        "boot": boot.number,
+        "had_seq": had_seq,
+        "has_seq": has_seq,
+    }
 
 
 def _changes_view(found: Restored) -> View:

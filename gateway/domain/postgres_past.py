@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Mark(NamedTuple):
-    """How far a gateway's journal was in Postgres: the newest boot, and its number. A boot is
-    shipped after those before it, so this speaks for all."""
+class Boot(NamedTuple):
+    """A boot of a gateway's journal."""
 
-    boot: int
-    seq: int
+    gateway_id: str
+    number: int
 
 
 class AuditHead(NamedTuple):
@@ -29,9 +28,9 @@ class Restored(NamedTuple):
     lost_id: int
 
 
-def lacking(remembered: Mapping[str, Mark], held: Mapping[str, Mark]) -> dict[str, Mark]:
-    """Gateways of whose journals Postgres has held more than it does, and how far that was."""
-    return {name: mark for name, mark in remembered.items() if held.get(name, Mark(0, 0)) < mark}
+def lacking(remembered: Mapping[Boot, int], held: Mapping[Boot, int]) -> dict[Boot, int]:
+    """Boots of which Postgres has held more numbers than it does, and up to which."""
+    return {boot: seq for boot, seq in remembered.items() if held.get(boot, 0) < seq}
 
 
 def restored(

@@ -9,9 +9,11 @@ from shipping import DRAIN_MS, query, serve
 from sqlalchemy import text
 
 from billing.postgres.journals_behind import load_behind
+from billing.postgres.reconcile_journals import load_journals
+from gateway.adapters.journal.segment import list_segments
 from gateway.adapters.postgres_past import PostgresPast, RestoreWatch
 from gateway.administration import Administration
-from gateway.domain.postgres_past import Mark, Restored
+from gateway.domain.postgres_past import Boot, Restored
 
 KEPT_MS = 3_600_000
 SEEN = "SELECT gateway_id, boot, durable_seq, shipped_seq, closed_at IS NULL FROM gateway_seen"
@@ -53,7 +55,7 @@ async def test_what_postgres_had_of_a_gateway_that_is_gone_is_expected(
         assert await shipper.drain(DRAIN_MS)
         boot, gateway_id = journal.boot, journal.gateway_id
     await watch(system).turn()
-    assert (await PostgresPast(system.redis).read()).shipped == {gateway_id: Mark(boot, 10)}
+    assert (await PostgresPast(system.redis).read()).shipped == {Boot(gateway_id, boot): 10}
     await change(
         system,
         "DELETE FROM journal_watermark",
@@ -65,7 +67,7 @@ async def test_what_postgres_had_of_a_gateway_that_is_gone_is_expected(
         assert await query(system.engine, SEEN) == [(gateway_id, boot, 10, 0, True)]
     async with system.engine.connect() as db:
         assert [each.gateway_id for each in await load_behind(db)] == [gateway_id]
-    assert (await PostgresPast(system.redis).read()).shipped == {gateway_id: Mark(boot, 10)}
+    assert (await PostgresPast(system.redis).read()).shipped == {Boot(gateway_id, boot): 10}
     async with journal_of(system, tmp_path) as (_, shipper):
         assert await shipper.drain(DRAIN_MS)
     async with system.engine.connect() as db:
@@ -141,3 +143,35 @@ async def test_a_second_restore_before_the_first_is_confirmed(system: Graves) ->
     await looking.turn()
     assert isinstance(looking.restored, Restored)
     assert looking.restored[1:] == (1, 3)
+
+
+async def test_a_boot_whose_files_are_gone_is_named(system: Graves, tmp_path: Path) -> None:
+    """The retention was too short for this backup: later boots ship again, and of that one it is
+    known how many numbers nobody has any more (REC-1)."""
+    boots = []
+    for _ in range(2):
+        async with journal_of(system, tmp_path) as (journal, shipper):
+            await serve(journal, 5)
+            assert await shipper.drain(DRAIN_MS)
+            boots.append(journal.boot)
+    await watch(system).turn()
+    for key in list_segments(tmp_path):
+        if key.boot == boots[0]:
+            key.path(tmp_path).unlink()
+    await change(
+        system,
+        "DELETE FROM journal_watermark",
+        "DELETE FROM usage_attempt",
+        "DELETE FROM usage_record",
+    )
+    await watch(system).turn()
+    async with journal_of(system, tmp_path) as (_, shipper):
+        assert await shipper.drain(DRAIN_MS)
+    await watch(system).turn()
+    memory = await PostgresPast(system.redis).read()
+    assert memory.shipped[Boot(journal.gateway_id, boots[0])] == 10
+    async with system.engine.connect() as db:
+        (stored,) = await load_journals(db, count_rows=True)
+    lost = {boot.boot: (boot.durable_seq or 0) - (boot.seq or 0) for boot in stored.boots}
+    assert lost[boots[0]] == 10
+    assert lost[boots[1]] == 0

@@ -55,7 +55,7 @@ def test_a_store_that_is_away_is_one_line(database_url: str, redis_url: str) -> 
         ({"database_url": database_url, "redis_url": f"redis://{nobody}"}, 1),
         ({"database_url": f"postgresql://u@{nobody}/x", "redis_url": redis_url}, 1),
     ):
-        status, said = weir("check", **stores)  # type: ignore[arg-type]
+        status, said = weir("check", **stores)
         assert (status, len(said.splitlines())) == (expected, 1), said
         assert said.startswith("weir: ")
 

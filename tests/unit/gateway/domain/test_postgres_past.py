@@ -1,15 +1,14 @@
 """A Postgres that lacks what it had."""
 
-from gateway.domain.postgres_past import AuditHead, Mark, Restored, lacking, restored
+from gateway.domain.postgres_past import AuditHead, Boot, Restored, lacking, restored
 
 NOW_MS = 1_000
 
 
 def test_what_was_held_and_is_not() -> None:
-    """By the newest boot and its number; what is further, or new, lacks nothing."""
-    remembered = {"a": Mark(2, 10), "b": Mark(2, 10), "c": Mark(2, 10), "d": Mark(1, 1)}
-    held = {"a": Mark(2, 9), "b": Mark(1, 99), "c": Mark(3, 1), "e": Mark(1, 1)}
-    assert lacking(remembered, held) == {"a": Mark(2, 10), "b": Mark(2, 10), "d": Mark(1, 1)}
+    """By boot and number; what is further, or new, lacks nothing."""
+    a, b, c, d = Boot("a", 1), Boot("a", 2), Boot("b", 1), Boot("c", 1)
+    assert lacking({a: 10, b: 10, c: 10}, {a: 9, c: 11, d: 1}) == {a: 10, b: 10}
 
 
 def test_the_log_is_the_same_while_its_entry_is_there() -> None:
