@@ -5,10 +5,10 @@ VENV_SGLANG := .venv-sglang
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup setup-test run test test-unit test-faults test-sglang test-fleet test-console fuzz bench lint types imports lock clean
+.PHONY: help setup setup-test run test test-unit test-faults test-sglang test-fleet test-console test-dashboards fuzz bench lint types imports lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## build .venv with everything Weir needs to run
 
@@ -63,6 +63,10 @@ test-console: setup-test ## the console in Chromium, and OpenAI's Node SDK (need
 	bash tests/console/install_chromium.sh
 	$(BIN)/python -m pytest tests/console
 
+test-dashboards: setup-test ## a real Prometheus and HAProxy on our configuration (apt as root the first time)
+	bash tests/dashboards/install_prometheus.sh
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/dashboards
+
 fuzz: setup-test ## 20,000 seeded requests, made from the OpenAPI document and from real ones
 	$(BIN)/python -m pytest tests/fuzz
 
@@ -87,6 +91,9 @@ imports: setup-test ## which package may import which
 lock: ## resolve the lock files again (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra loadtest --extra build --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements.lock
 	uv pip compile pyproject.toml --extra dev --extra loadtest --extra build --extra test -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o requirements-test.lock
+	uv pip compile pyproject.toml -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/docker/gateway.lock
+	uv pip compile deploy/docker/worker.in -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/docker/worker.lock
+	uv pip compile deploy/docker/build.in -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/docker/build.lock
 
 clean: ## remove what was built; data in .weir stays
 	rm -rf $(VENV) $(VENV_SGLANG) .mypy_cache .ruff_cache .pytest_cache .hypothesis

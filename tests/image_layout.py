@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = ROOT / "deploy/docker/Dockerfile"
 IGNORED = ROOT / ".dockerignore"
 LOCKS = ROOT / "deploy/docker"
-PACKAGES = Path(importlib.metadata.distribution("aiohttp").locate_file(""))
+PACKAGES = Path(str(importlib.metadata.distribution("aiohttp").locate_file("")))
 """Where the packages of this environment are."""
 
 

@@ -4,9 +4,11 @@ from panel import Dashboard, Panel, Query
 
 _NOTED = "* on (worker) group_left (note) weir:worker"
 """Each figure of a worker says whether it is a simulator's."""
+_THERE = "unless on (worker) (weir:worker_healthy == 0)"
+"""What an engine said last is no answer while it is away."""
 
 SIMULATED = Panel(
-    "How many of the workers below are simulated?",
+    "How many workers are simulated?",
     (Query('count(weir:worker{simulated="true"}) or vector(0)', "simulated workers"),),
     "none",
     "Above 0, figures on this page are a simulator's: its series say (simulated).",
@@ -73,14 +75,15 @@ CAPACITY = Dashboard(
                 ),
             ),
             "none",
-            "At its ceiling a worker gets nothing more: requests wait.",
+            "At its ceiling a worker gets nothing more: requests wait. Above it stand only those"
+            " whose own worker died before their first token.",
         ),
         Panel(
             "How full is each worker's KV cache?",
             (
                 Query(
                     "(max by (worker) (weir_worker_kv_used_tokens)"
-                    f" / max by (worker) (weir_worker_kv_total_tokens)) {_NOTED}",
+                    f" / max by (worker) (weir_worker_kv_total_tokens)) {_NOTED} {_THERE}",
                     "{{worker}}{{note}}",
                 ),
             ),
@@ -93,11 +96,11 @@ CAPACITY = Dashboard(
             "What does each engine run, and hold waiting?",
             (
                 Query(
-                    f"max by (worker) (weir_worker_running_requests) {_NOTED}",
+                    f"max by (worker) (weir_worker_running_requests) {_NOTED} {_THERE}",
                     "runs on {{worker}}{{note}}",
                 ),
                 Query(
-                    f"max by (worker) (weir_worker_waiting_requests) {_NOTED}",
+                    f"max by (worker) (weir_worker_waiting_requests) {_NOTED} {_THERE}",
                     "waits in {{worker}}{{note}}",
                 ),
             ),

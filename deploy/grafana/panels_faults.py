@@ -111,7 +111,7 @@ FAULTS = Dashboard(
             "none",
             "0: open, 1: suspect, 2: returning, 3: away.",
             most=3,
-            warn_above=1,
+            warn_above=2,
         ),
         Panel(
             "How old is what the gateways know?",

@@ -37,13 +37,13 @@ QUEUE = Dashboard(
     "Who waits for a place, for how long, and who is sent away.",
     (
         SIMULATED,
-        _now("How many interactive requests wait now?", "interactive"),
-        _now("How many batch requests wait now?", "batch"),
+        _now("How many interactive wait now?", "interactive"),
+        _now("How many batch wait now?", "batch"),
         Panel(
-            "How many wait for their own tenant's limits?",
+            "How many wait for their own limits?",
             (Query("sum(max by (model) (weir_pool_parked_requests))", "parked"),),
             "none",
-            "More workers would not help them.",
+            "Of their tenant: more workers would not help them.",
             kind="stat",
             width=6,
             height=4,

@@ -1,6 +1,5 @@
 """A system that is watched by a real Prometheus while a script runs over it."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,6 @@ pytest.register_assert_rewrite("dashboards.prometheus_server", "dashboards.scrip
 
 from dashboards import prometheus_server, scripted_run  # noqa: E402 - rewritten assertions
 from dashboards.watched import Watched  # noqa: E402
-
-SCRAPED_AFTER_S = 3.0
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,5 +34,4 @@ def watched(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         with prometheus_server.prometheus(folder, targets) as server:
             run = scripted_run.Run(system)
             run.play()
-            time.sleep(SCRAPED_AFTER_S)
-            yield Watched(system, server, run.began_s, time.time())
+            yield Watched(system, server, run.began_s, run.ended_s)

@@ -5,6 +5,7 @@ It is not Grafana's drawing: places, titles, units and series are the dashboard'
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from PIL import Image
 
 COLUMNS = 24
 UNIT_IN = 0.62
@@ -48,7 +50,7 @@ def shown(value: float, unit: str) -> str:
         return f"{value * 1000:.3g} ms" if 0 < abs(value) < 1 else f"{value:.3g} s"
     if unit == "bytes":
         return f"{value / 1024**2:.3g} MiB"
-    if abs(value) >= 10_000:
+    if abs(value) >= 1_000:
         return f"{value / 1000:.3g} k"
     return f"{value:.3g}"
 
@@ -75,18 +77,26 @@ def draw(document: Json, answered: Sequence[Answered], path: Path, *, began_s: f
             left - (0.5 / width if is_series else 0.1 / width),
             bottom + tall + 0.1 / height,
         )
-        figure.text(*title_at, each.panel["title"], size=10.5, weight="bold", color=INK)
+        figure.text(*title_at, each.panel["title"], size=10, weight="bold", color=INK)
         {"timeseries": _lines, "stat": _stat, "bargauge": _bars}[each.panel["type"]](
             axes, each, began_s
         )
-    figure.savefig(path, metadata={"Software": None})
+    drawing = BytesIO()
+    figure.savefig(drawing, metadata={"Software": None})
+    # Of few colours, so that it is small.
+    Image.open(drawing).convert("RGB").quantize(48).save(path, optimize=True)
 
 
 def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
     defaults = answered.panel["fieldConfig"]["defaults"]
     stacked = defaults["custom"]["stacking"]["mode"] == "normal"
     base: dict[float, float] = {}
-    for index, (legend, series) in enumerate(answered.series):
+    top = 0.0
+    found = answered.series
+    if len(found) > LEGENDS_MAX:
+        # What is named in the legend is what stands out.
+        found = sorted(found, key=lambda each: -max((v for _, v in each[1].points), default=0.0))
+    for index, (legend, series) in enumerate(found):
         colour = COLOURS[index % len(COLOURS)]
         label = legend if index < LEGENDS_MAX else None
         seconds = [at - began_s for at, _ in series.points]
@@ -99,8 +109,8 @@ def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
             )
             axes.fill_between(seconds, floor, values, color=colour, alpha=0.35, lw=0)
         axes.plot(seconds, values, color=colour, lw=1.3, label=label)
+        top = max([top, *values])
     bound = defaults["thresholds"]["steps"][-1]["value"]
-    top = max((value for _, series in answered.series for _, value in series.points), default=0.0)
     if defaults["custom"]["thresholdsStyle"]["mode"] == "line" and bound <= top * 3:
         axes.axhline(bound, color=BAD, lw=1, ls="--")
         top = max(top, bound)
@@ -112,10 +122,11 @@ def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
     _plain(axes)
     if len(answered.series) > LEGENDS_MAX:
         axes.plot([], [], " ", label=f"and {len(answered.series) - LEGENDS_MAX} more")
+    longest = max((len(legend) for legend, _ in found), default=0)
     axes.legend(
         loc="upper left",
-        bbox_to_anchor=(-0.06, -0.13),
-        ncols=4 if len(answered.series) > 4 else 3,
+        bbox_to_anchor=(-0.06, -0.11),
+        ncols=2 if longest > 24 else 4,
         fontsize=7.5,
         frameon=False,
         handlelength=1.2,
@@ -140,15 +151,17 @@ def _bars(axes: Axes, answered: Answered, began_s: float) -> None:
     found = [(legend, series.points[-1][1]) for legend, series in answered.series if series.points]
     found.reverse()
     unit = answered.panel["fieldConfig"]["defaults"]["unit"]
-    axes.barh(range(len(found)), [value for _, value in found], color=COLOURS[0], height=0.55)
+    slots = max(len(found), 4)
+    places = range(slots - len(found), slots)
+    axes.barh(places, [value for _, value in found], color=COLOURS[0], height=0.4)
     top = max((value for _, value in found), default=0.0)
     axes.set_xlim(0, top * 1.2 or 1.0)
-    axes.set_ylim(-0.6, max(len(found), 3) - 0.4)
+    axes.set_ylim(-0.5, slots - 0.1)
     axes.set_yticks([])
-    for index, (legend, value) in enumerate(found):
+    for index, (legend, value) in zip(places, found, strict=True):
         axes.text(
             0.005,
-            index + 0.42,
+            index + 0.38,
             f"{legend}: {shown(value, unit)}",
             size=8,
             color=INK,

@@ -45,8 +45,8 @@ def test_it_serves(up: Stack) -> None:
             up.environment("gateway-1") | {"WEIR_USER_PASSWORD": "correct horse battery"},
         )
         assert done.returncode == 0, done.stderr
-    words = ("--name", "ci", "--class", "interactive", "--json")
-    made = up.ask("gateway-1", "weir", "key", "create", "initech", *words)
+    options = ("--name", "ci", "--class", "interactive", "--json")
+    made = up.ask("gateway-1", "weir", "key", "create", "initech", *options)
     assert made.returncode == 0, made.stderr
     secret = json.loads(made.stdout)["secret"]
     for name in ("gateway-1", "gateway-2"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import compose_file
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 from click import Context, Group

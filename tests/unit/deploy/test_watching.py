@@ -12,7 +12,7 @@ from typing import Any
 import compose_file
 import pytest
 import yaml
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, Histogram
 from prometheus_client.metrics_core import Metric
 
 import gateway.telemetry
@@ -146,6 +146,7 @@ def test_targets_of_time_are_bounds_of_their_histograms() -> None:
     families()
     for name, bound in found:
         histogram = REGISTRY._names_to_collectors[f"{name}_bucket"]
+        assert isinstance(histogram, Histogram)
         assert float(bound) in histogram._kwargs["buckets"], (name, bound)
 
 
