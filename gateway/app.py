@@ -146,6 +146,7 @@ class Gateway:
             slow_reader_ms_max=settings.slow_reader_ms_max,
         )
         self.latencies, self.hosted_use = told_to_others(self.redis, self.clock)
+        self.fallback = HostedFallback(self.directory, self.clock, use=self.hosted_use)
         self._tasks: list[asyncio.Task[None]] = []
 
     def _open_pools(self, database_url: str) -> None:
@@ -295,7 +296,7 @@ def create_app(gateway: Gateway) -> Litestar:
         yield
         await gateway.close()
 
-    fallback = HostedFallback(gateway.directory, gateway.clock, use=gateway.hosted_use)
+    fallback = gateway.fallback
     administration = Administration(gateway.postgres, redis=gateway.redis)
     usage = UsageReports(gateway.usage_postgres, gateway.completeness)
     finance = finance_parts(gateway, usage)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
-from gateway.domain.hosted import PROVIDER_PREFIX
 from gateway.domain.pools import pools_of
 from gateway.domain.tenant import RequestClass
 from gateway.domain.worker import WorkerView
@@ -58,11 +57,12 @@ async def show_gauges(gateway: "Gateway") -> None:
     _show_metering(gateway)
     _show_process(gateway)
     _show_workers(gateway.fleet.views())
-    providers = (each.name for each in gateway.directory.hosted_providers())
+    providers = [each.id for each in gateway.directory.hosted_providers()]
+    gateway.fallback.show(*providers)
     forget_gone(
         {
             "model": models,
-            "provider": ["self", *(PROVIDER_PREFIX + name for name in providers)],
+            "provider": ["self", *providers],
             "worker": [worker.id for worker in gateway.directory.workers()],
         }
     )

@@ -66,6 +66,12 @@ class HostedFallback:
         """What this gateway lets through to the provider now."""
         return self.circuits[provider_id].state(self.now_ms())
 
+    def show(self, *provider_ids: str) -> None:
+        """What it lets through, as a metric. An open circuit half opens by time alone, so somebody
+        who reads it has this called first."""
+        for each in provider_ids:
+            metrics.HOSTED_CIRCUIT.labels(each).set(_STATES[self.circuit(each)])
+
     def now_ms(self) -> int:
         """The circuits' time."""
         return self.clock.monotonic_us() // 1000
@@ -144,7 +150,7 @@ class HostedRoute:
         """The provider has begun to answer."""
         held = self._leaves[target.id]
         held.circuit.answered(held.leave)
-        self._show(target)
+        self.fallback.show(target.id)
 
     def end(self, target: HostedTarget, *, works: bool | None) -> None:
         """An attempt has ended; `works` is what it tells of the provider, None where nothing."""
@@ -162,8 +168,4 @@ class HostedRoute:
             elif not held.failed:
                 held.circuit.abandoned(held.leave)
                 del self._leaves[target.id]
-        self._show(target)
-
-    def _show(self, target: HostedTarget) -> None:
-        state = self.fallback.circuit(target.id)
-        metrics.HOSTED_CIRCUIT.labels(provider=target.provider).set(_STATES[state])
+        self.fallback.show(target.id)

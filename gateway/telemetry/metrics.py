@@ -14,6 +14,12 @@ ENDED = Counter(
 )
 REFUSALS = Counter("weir_refusals_total", "Requests refused by a tenant's own limit.", ["kind"])
 ERRORS = Counter("weir_errors_total", "Answers that are errors.", ["code"])
+for _code in (
+    "internal_error", "worker_failed", "worker_timeout", "no_worker", "no_capacity",
+    "admission_unavailable", "metering_unavailable",
+):  # fmt: skip
+    # Ours, and rare: there from the start, so that a rate sees the first one.
+    ERRORS.labels(_code)
 TOKENS = Counter("weir_tokens_total", "Tokens of ended requests.", ["model", "kind"])
 TTFT = Histogram(
     "weir_time_to_first_token_seconds", "Arrival to first content token.",

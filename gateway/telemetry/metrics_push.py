@@ -29,6 +29,8 @@ PUSHES = Counter(
     "Times that metrics were sent to the collector: taken, or failed.",
     ["result"],
 )
+for _result in ("taken", "failed"):
+    PUSHES.labels(_result)
 _log = logging.getLogger(__name__)
 
 

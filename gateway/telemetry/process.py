@@ -3,7 +3,7 @@ memory and open files come from prometheus_client's own collector (`process_…`
 
 import asyncio
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -11,7 +11,16 @@ from gateway.telemetry.buckets import BATCH_S, COMMIT_S, LAG_S
 
 _TICK_S = 0.25
 
-VERSION = version("weir")
+
+def _version() -> str:
+    """As it was installed; of a tree that was not nobody knows."""
+    try:
+        return version("weir")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+VERSION = _version()
 BUILD_INFO = Gauge("weir_build_info", "1, with the release that runs.", ["version", "python"])
 BUILD_INFO.labels(version=VERSION, python=platform.python_version()).set(1)
 DRAINING = Gauge("weir_draining", "1 while the gateway stops and takes nothing new.")

@@ -31,7 +31,8 @@ async def app(tmp_path: Path) -> Litestar:
         database_url="postgresql://nowhere/none", redis_url="redis://nowhere", journal_dir=tmp_path
     )
     gateway = Gateway(settings)
-    for part in ("journal", "copied", "watch", "shipper", "places", "ceilings", "looks"):
+    parts = ("journal", "copied", "watch", "shipper", "places", "ceilings", "looks", "tracing")
+    for part in parts:
         setattr(gateway, part, SimpleNamespace(condition=None, pace=None, journal=None))
     return create_app(gateway)
 
