@@ -38,7 +38,7 @@ EACH, AFTER, RUNNING = 40, 240, 5
 async def test_yesterdays_backup_and_the_journals_give_every_row(
     tmp_path: Path, save: Way, load: Way
 ) -> None:
-    """M02, INV-5: a gateway that runs on and has nothing to do, one that was killed and whose
+    """INV-5: a gateway that runs on and has nothing to do, one that was killed and whose
     requests others recorded, and one that was scaled away give back what the backup lacks: each row
     once, as it was. Until then usage is not complete, and it is said of whom it is not."""
     since = datetime.now(UTC)
