@@ -85,6 +85,12 @@ def open_metering(gateway: "Gateway") -> None:
         RedisTurns(gateway.redis),
         kept_ms=settings.journal_retention_hours * 3_600_000 + REMEMBERED_LONGER_MS,
     )
+    _open_books(gateway)
+
+
+def _open_books(gateway: "Gateway") -> None:
+    """What looks after the books of all gateways, one of them at a time."""
+    settings, journal = gateway.settings, gateway.journal
     gateway.witness = EngineWitness(
         gateway.postgres, gateway.directory, gateway.engine, journal.gateway_id
     )
