@@ -1,10 +1,9 @@
-"""What traces cost a request: CPU of the gateway's process, without them, with steps that are noted
+"""What traces cost a request: CPU of a gateway's process, without them, with steps that are noted
 and thrown away, and with every trace kept and sent to a collector in a process of its own.
 
-`PYTHONPATH=.:tests python benchmarks/tracing.py [--quick] [--requests 200] [--rounds 30]` prints a
-table. Requests go through the straight line on ports in memory, 20 tokens each, one after the
-other, in short rounds of each way in turn; *added* is the median of the rounds' differences from
-the round without. The process's CPU has the thread that encodes and sends.
+`PYTHONPATH=.:tests python benchmarks/tracing.py [--quick] [--requests 3000]` prints a table.
+Requests go through the straight line on ports in memory, 20 tokens each, one after the other and
+one of each way in turn. The quickest tenth is what other work on the machine disturbs least.
 """
 
 import argparse
@@ -38,12 +37,13 @@ SPANS_EACH = 14
 DEADLINE_S = 30.0
 
 
-class Cost(NamedTuple):
-    """Of one request, in µs of CPU."""
+class Costs(NamedTuple):
+    """CPU, in µs."""
 
-    process_us: float
-    loop_us: float
-    """Of the thread that serves."""
+    requests: dict[str, list[float]]
+    """Of the thread that serves, each request of each way."""
+    export_us: float
+    """Of the thread that encodes and sends, a trace."""
 
 
 class _Collector(BaseHTTPRequestHandler):
@@ -92,38 +92,36 @@ def exported() -> float:
     return REGISTRY.get_sample_value("weir_trace_spans_total", {"result": "exported"}) or 0
 
 
-async def one_round(way: str, requests: int, export: SpanExport) -> Cost:
-    """So many requests on a fresh gateway, their spans sent by the end."""
-    gateway = MemoryGateway(*[events.answer(WORDS)] * requests)
-    tracing = tracing_of(way, gateway.clock, export)
-    gateway.completions._tracing = tracing  # noqa: SLF001 - as its tests do
-    gc.collect()
-    expected = exported() + (requests * SPANS_EACH if way == "kept" else 0)
-    process_s, loop_s = time.process_time(), time.thread_time()
-    for _ in range(requests):
-        await gateway.post(stream=True, max_tokens=20)
-    loop_s = time.thread_time() - loop_s
+async def measured(requests: int) -> Costs:
+    """One request of each way in turn, so many times: whatever else runs on the machine meets all
+    of them alike."""
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    with collector() as url, mock.patch.object(StandingClock, "monotonic_us", _now_us):
+        export = SpanExport(url, Resource({"service.name": "benchmark"}), delay_ms=50)
+        gateways = {way: MemoryGateway(*[events.answer(WORDS)] * requests) for way in WAYS}
+        for way, gateway in gateways.items():
+            tracing = tracing_of(way, gateway.clock, export)
+            gateway.completions._tracing = tracing  # noqa: SLF001 - as its tests do
+        gc.collect()
+        gc.freeze()
+        process_s, thread_s = time.process_time(), time.thread_time()
+        for _ in range(requests):
+            for way, gateway in gateways.items():
+                began_ns = time.thread_time_ns()
+                await gateway.post(stream=True, max_tokens=20)
+                found[way].append((time.thread_time_ns() - began_ns) / 1e3)
+        await _until_exported(requests * SPANS_EACH)
+        beside_s = time.process_time() - process_s - (time.thread_time() - thread_s)
+        await export.close()
+    return Costs(found, beside_s / requests * 1e6)
+
+
+async def _until_exported(spans: int) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while exported() < expected:
+    while exported() < spans:
         if time.monotonic() > deadline:
             raise click.ClickException("the collector did not take all spans")
         await asyncio.sleep(0.02)
-    process_s = time.process_time() - process_s
-    return Cost(process_s / requests * 1e6, loop_s / requests * 1e6)
-
-
-async def measured(requests: int, rounds: int) -> dict[str, list[Cost]]:
-    """Rounds of each way in turn."""
-    found: dict[str, list[Cost]] = {way: [] for way in WAYS}
-    with collector() as url, mock.patch.object(StandingClock, "monotonic_us", _now_us):
-        export = SpanExport(url, Resource({"service.name": "benchmark"}), delay_ms=50)
-        for way in WAYS:
-            await one_round(way, requests, export)
-        for _ in range(rounds):
-            for way in WAYS:
-                found[way].append(await one_round(way, requests, export))
-        await export.close()
-    return found
 
 
 def _now_us(_: StandingClock) -> int:
@@ -131,34 +129,32 @@ def _now_us(_: StandingClock) -> int:
     return time.monotonic_ns() // 1000
 
 
-def shown(found: dict[str, list[Cost]]) -> Iterator[str]:
+def shown(found: Costs) -> Iterator[str]:
     """The table."""
     yield (
-        "| traces | CPU µs a request, median | quickest tenth | added, median | of that the thread "
-        "that serves |"
+        "| traces | CPU µs a request, quickest tenth | median | added, quickest tenth | median | "
+        "in the other thread |"
     )
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    tenths = {way: sorted(costs)[len(costs) // 10] for way, costs in found.requests.items()}
+    medians = {way: statistics.median(costs) for way, costs in found.requests.items()}
     for way in WAYS:
-        costs = [each.process_us for each in found[way]]
-        pairs = list(zip(found["off"], found[way], strict=True))
-        added = statistics.median(cost.process_us - off.process_us for off, cost in pairs)
-        on_loop = statistics.median(cost.loop_us - off.loop_us for off, cost in pairs)
-        tenth = sorted(costs)[len(costs) // 10]
-        more = "–" if way == "off" else f"{added:.0f}"
-        of_loop = "–" if way == "off" else f"{on_loop:.0f}"
-        yield f"| {way} | {statistics.median(costs):.0f} | {tenth:.0f} | {more} | {of_loop} |"
+        row = f"| {way} | {tenths[way]:.0f} | {medians[way]:.0f} "
+        if way == "off":
+            yield row + "| – | – | – |"
+            continue
+        beside = f"{found.export_us:.0f}" if way == "kept" else "–"
+        added = f"{tenths[way] - tenths['off']:.0f} | {medians[way] - medians['off']:.0f}"
+        yield f"{row}| {added} | {beside} |"
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--requests", type=int, default=3000)
     parser.add_argument("--quick", action="store_true", help="only see that it runs")
     asked = parser.parse_args()
-    requests, rounds = (20, 2) if asked.quick else (asked.requests, asked.rounds)
-    found = uvloop.run(measured(requests, rounds))
-    for line in shown(found):
+    for line in shown(uvloop.run(measured(50 if asked.quick else asked.requests))):
         click.echo(line)
 
 
