@@ -74,6 +74,7 @@ bench: setup-test ## the long benchmarks; TRACES=folder of traces (benchmarks/da
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.metering
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.billing
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.console
+	PYTHONPATH=.:tests $(BIN)/python benchmarks/tracing.py
 	PYTHONPATH=. $(BIN)/python benchmarks/calibration.py
 	PYTHONPATH=. $(BIN)/python benchmarks/open_loop.py --traces $(TRACES) --seeds 3
 	PYTHONPATH=. $(BIN)/python benchmarks/curves.py --traces $(TRACES)

@@ -35,11 +35,6 @@ CLOSE_S = 2.0
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
 _OK, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
-_LOUD = (
-    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
-    "opentelemetry.sdk._shared_internal",
-)
-"""They would say of each batch what we say once, in a collector's own words."""
 _log = logging.getLogger(__name__)
 
 
@@ -57,8 +52,6 @@ class SpanExport:
     ) -> None:
         """Its thread runs from now on. Headers, certificates and compression are the exporter's to
         read from the environment."""
-        for name in _LOUD:
-            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._counted = _Counted(OTLPSpanExporter(endpoint=url, timeout=timeout_s))
         self._processor = BatchSpanProcessor(
             self._counted,
