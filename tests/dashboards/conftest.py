@@ -10,6 +10,13 @@ pytest.register_assert_rewrite("dashboards.prometheus_server", "dashboards.scrip
 from dashboards import prometheus_server, scripted_run  # noqa: E402 - rewritten assertions
 from dashboards.watched import Watched  # noqa: E402
 
+ONCE_A_MINUTE = (
+    "weir_reconcile_findings",
+    "weir_budget_alert_deliveries_total",
+    "rate(weir_queue_ceiling_samples_total[10s])",
+)
+"""Judging budgets, reconciling, and learning from workers that were restarted."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def programs() -> None:
@@ -32,6 +39,8 @@ def watched(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             "weir-worker": [each["url"].removeprefix("http://") for each in ready["workers"]],
         }
         with prometheus_server.prometheus(folder, targets) as server:
-            run = scripted_run.Run(system)
+            run = scripted_run.Run(
+                system, lambda: [each for each in ONCE_A_MINUTE if not server.knows(each)]
+            )
             run.play()
             yield Watched(system, server, run.began_s, run.ended_s)

@@ -3,6 +3,7 @@
 It is not Grafana's drawing: places, titles, units and series are the dashboard's, the look is ours.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -21,6 +22,7 @@ UNIT_IN = 0.62
 ROW_IN = 0.40
 HEAD_IN = 1.0
 LEGENDS_MAX = 8
+STEP_S = 1.0
 INK, FAINT, GRID = "#22252b", "#6b7280", "#e5e7eb"
 GOOD, BAD = "#2c7a4b", "#c0392b"
 NOTE = (
@@ -84,7 +86,7 @@ def draw(document: Json, answered: Sequence[Answered], path: Path, *, began_s: f
     drawing = BytesIO()
     figure.savefig(drawing, metadata={"Software": None})
     # Of few colours, so that it is small.
-    Image.open(drawing).convert("RGB").quantize(48).save(path, optimize=True)
+    Image.open(drawing).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
@@ -99,17 +101,16 @@ def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
     for index, (legend, series) in enumerate(found):
         colour = COLOURS[index % len(COLOURS)]
         label = legend if index < LEGENDS_MAX else None
-        seconds = [at - began_s for at, _ in series.points]
-        values = [value for _, value in series.points]
+        points = _with_gaps(series.points)
+        seconds = [at - began_s for at, _ in points]
+        values = [value for _, value in points]
         if stacked:
-            floor = [base.get(at, 0.0) for at, _ in series.points]
+            floor = [base.get(at, 0.0) for at, _ in points]
             values = [value + low for value, low in zip(values, floor, strict=True)]
-            base.update(
-                {point[0]: value for point, value in zip(series.points, values, strict=True)}
-            )
+            base.update({at: value for (at, _), value in zip(points, values, strict=True)})
             axes.fill_between(seconds, floor, values, color=colour, alpha=0.35, lw=0)
         axes.plot(seconds, values, color=colour, lw=1.3, label=label)
-        top = max([top, *values])
+        top = max([top, *(value for value in values if not math.isnan(value))])
     bound = defaults["thresholds"]["steps"][-1]["value"]
     if defaults["custom"]["thresholdsStyle"]["mode"] == "line" and bound <= top * 3:
         axes.axhline(bound, color=BAD, lw=1, ls="--")
@@ -133,6 +134,16 @@ def _lines(axes: Axes, answered: Answered, began_s: float) -> None:
         columnspacing=1.0,
         labelspacing=0.25,
     )
+
+
+def _with_gaps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of a line, and one that is no number wherever there were none for a while."""
+    found: list[tuple[float, float]] = []
+    for at, value in points:
+        if found and at - found[-1][0] > STEP_S * 1.5:
+            found.append((found[-1][0] + STEP_S, math.nan))
+        found.append((at, value))
+    return found
 
 
 def _stat(axes: Axes, answered: Answered, began_s: float) -> None:

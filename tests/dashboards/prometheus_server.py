@@ -54,6 +54,10 @@ class Prometheus:
             _series(each["metric"], each["values"]) for each in self._ask("query_range", **asked)
         ]
 
+    def knows(self, expression: str) -> bool:
+        """Whether there is anything of it now."""
+        return bool(self.instant(expression, time.time()))
+
     def targets(self) -> dict[str, str]:
         """The health of each target, by job and instance."""
         return {

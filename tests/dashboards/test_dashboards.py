@@ -13,6 +13,7 @@ from dashboards import drawn
 from dashboards.prometheus_server import Series
 from dashboards.watched import Watched
 
+pytestmark = pytest.mark.timeout(300)
 FOLDER = compose_file.ROOT / "deploy/grafana/dashboards"
 NAMES = ("capacity", "latency", "queue", "money", "faults")
 PICTURES = "WEIR_DASHBOARD_PICTURES"

@@ -2,6 +2,7 @@
 and stopped in its time, each under what its container allows it."""
 
 import json
+import shlex
 import sys
 import time
 import urllib.request
@@ -12,6 +13,7 @@ import contained
 import pytest
 from compose_stack import Stack, stack
 
+pytestmark = pytest.mark.timeout(300)
 ORDER = ("postgres", "valkey", "worker-local", "gateway-1", "gateway-2")
 
 
@@ -33,22 +35,16 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def test_it_serves(up: Stack) -> None:
-    """A tenant made as the docs say gets an answer of the local model from either gateway, and
-    what it used is in Postgres."""
-    for words in (
-        ("weir", "tenant", "create", "initech", "--name", "Initech"),
-        ("weir", "user", "create", "admin@initech.example", "--role", "admin"),
-    ):
-        done = up.container.run(
-            up.uid("gateway-1"),
-            words,
-            up.environment("gateway-1") | {"WEIR_USER_PASSWORD": "correct horse battery"},
-        )
-        assert done.returncode == 0, done.stderr
-    options = ("--name", "ci", "--class", "interactive", "--json")
-    made = up.ask("gateway-1", "weir", "key", "create", "initech", *options)
-    assert made.returncode == 0, made.stderr
-    secret = json.loads(made.stdout)["secret"]
+    """A tenant made with the page's own commands gets an answer of the local model from either
+    gateway, and what it used is in Postgres."""
+    environment = up.environment("gateway-1") | {"WEIR_USER_PASSWORD": "correct horse battery"}
+    printed = {}
+    for words in _commands_of_the_page():
+        done = up.container.run(up.uid("gateway-1"), (*words, "--json"), environment)
+        assert done.returncode == 0, (words, done.stderr)
+        printed[words[1]] = json.loads(done.stdout)
+    assert set(printed) == {"user", "tenant", "key", "price"}
+    secret = printed["key"]["secret"]
     for name in ("gateway-1", "gateway-2"):
         answer = _chat(f"http://127.0.0.1:{up.ports[name]}", secret)
         assert answer["usage"]["completion_tokens"] > 0
@@ -96,6 +92,13 @@ def test_it_stops_in_time(up: Stack) -> None:
     assert up.stop("gateway-1") == 0
     up.start("gateway-1")
     assert {name: up.stop(name) for name in reversed(ORDER)} == dict.fromkeys(ORDER, 0)
+
+
+def _commands_of_the_page() -> list[list[str]]:
+    """What docs/operations/compose.md runs in a gateway's container."""
+    lines = (compose_file.ROOT / "docs/operations/compose.md").read_text().splitlines()
+    prefix = "docker compose exec gateway-1 "
+    return [shlex.split(line.removeprefix(prefix)) for line in lines if line.startswith(prefix)]
 
 
 def _rows(up: Stack) -> list[compose_file.Json]:
