@@ -26,6 +26,7 @@ from gateway.telemetry.logs import (
     log_uncaught,
     name_gateway,
 )
+from gateway.telemetry.process import VERSION
 
 _AFTER_GRACE_S = 5
 logger = logging.getLogger(__name__)
@@ -72,6 +73,12 @@ async def serve_until_stopped(settings: Settings, *, storage: Storage | None = N
     except (JournalUnusable, WeirError) as error:
         click.echo(f"weir: {error}", err=True)
         return 1
+    logger.info(
+        "gateway %s, release %s, listens on %s",
+        gateway.journal.gateway_id,
+        VERSION,
+        settings.listen,
+    )
     config = uvicorn.Config(
         create_app(gateway),
         host=host,
