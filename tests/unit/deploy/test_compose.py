@@ -79,6 +79,13 @@ def test_no_secret_has_a_default() -> None:
             assert "${" in each, f"a secret of its own: {each}"
 
 
+def test_secrets_are_not_committed() -> None:
+    """The file that they are written into is none of the repository's."""
+    ignored = (compose_file.ROOT / ".gitignore").read_text().splitlines()
+    assert ".env" in ignored
+    assert ".env.example" not in ignored
+
+
 def test_profiles_of_the_example_exist(services: dict[str, compose_file.Json]) -> None:
     """By default the local worker and what watches run; without any, gateways and stores do."""
     known = {profile for service in services.values() for profile in service.get("profiles", ())}
