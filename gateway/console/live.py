@@ -16,6 +16,7 @@ from gateway.console.live_rows import (
 from gateway.console.troubles import troubles_of
 from gateway.console.visit import Answer, Here, Visit, known
 from gateway.console.worker_rows import unreachable, unserved, worker_rows
+from gateway.domain.hosted import hosted_models
 from gateway.domain.permissions import Permission
 from gateway.serving.live_view import TENANTS_SHOWN_MAX
 
@@ -42,7 +43,8 @@ async def _now(visit: Visit) -> dict[str, Any]:
     live = view.alone() if seen is None else seen
     search = visit.query().text("search")
     workers = worker_rows(live["workers"])
-    models = [model.id for model in visit.parts.directory.models()]
+    directory = visit.parts.directory
+    models = [model.id for model in directory.models()]
     return {
         "as_of": f"{visit.now:%H:%M:%S}",
         "search": search,
@@ -50,7 +52,7 @@ async def _now(visit: Visit) -> dict[str, Any]:
         "troubles": troubles_of(
             live["degraded"],
             unreachable=unreachable(workers),
-            unserved=unserved(models, workers),
+            unserved=unserved(models, workers, hosted_models(directory.hosted_providers())),
         ),
         "tenants": None if seen is None else tenants_shown(live["tenants"], search),
         "active_max": TENANTS_SHOWN_MAX,

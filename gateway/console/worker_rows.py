@@ -3,7 +3,7 @@
 The rows are those of the live view.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -37,15 +37,15 @@ def unreachable(rows: Iterable[Row]) -> list[str]:
     return [row["id"] for row in rows if row["state"] is WorkerState.UNREACHABLE]
 
 
-def unserved(models: Iterable[str], rows: Sequence[Row]) -> list[str]:
-    """Models without a worker, and pools whose workers are all away: `m`, or `m (batch)` of those
-    that are reserved for a class."""
+def unserved(models: Iterable[str], rows: Sequence[Row], hosted: Collection[str] = ()) -> list[str]:
+    """Models without a worker that are not `hosted`, and pools whose workers are all away: `m`, or
+    `m (batch)` of those that are reserved for a class."""
     served: dict[str, bool] = {}
     for row in rows:
         name = row["model"] if row["class"] is None else f"{row['model']} ({row['class']})"
         served[name] = served.get(name, False) or row["state"] is WorkerState.HEALTHY
     registered = {row["model"] for row in rows}
-    without = [model for model in models if model not in registered]
+    without = [model for model in models if model not in registered and model not in hosted]
     return without + [name for name, is_served in served.items() if not is_served]
 
 

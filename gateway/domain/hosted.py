@@ -1,6 +1,6 @@
 """Hosted providers: OpenAI-compatible services that may serve a model when the fleet cannot."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -111,6 +111,11 @@ def target_of(provider: HostedProvider, model: str) -> HostedTarget | None:
         output_limit_field=provider.output_limit_field,
         extensions=provider.extensions,
     )
+
+
+def hosted_models(providers: Iterable[HostedProvider]) -> set[str]:
+    """Models that one of them serves now."""
+    return {model for provider in providers if provider.enabled for model in provider.models}
 
 
 def in_order(providers: Collection[HostedProvider]) -> list[HostedProvider]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.domain.hosted import hosted_models
 from gateway.domain.pools import model_of, pool_of_worker
 from gateway.serving.authenticate import is_trusted
 from gateway.serving.leases import Leases
@@ -96,9 +97,11 @@ class Watch:
         )
 
     def _is_unserved(self) -> bool:
-        """Whether a model has no healthy worker, or a class has none of those reserved for it."""
+        """Whether a model has no healthy worker, or a class has none of those reserved for it. One
+        that has no workers at all is meant to be served by a provider, where one serves it."""
         models = {model.id for model in self._directory.models()}
         views = self._fleet.views()
         pools = {pool_of_worker(view.worker) for view in views}
         healthy = {pool_of_worker(view.worker) for view in views if view.healthy}
-        return not models or not models <= set(map(model_of, pools)) or not pools <= healthy
+        served = {*map(model_of, pools), *hosted_models(self._directory.hosted_providers())}
+        return not models or not models <= served or not pools <= healthy

@@ -56,6 +56,7 @@ def test_what_nobody_serves_is_named() -> None:
     assert unserved(["m", "n", "o"], rows) == ["o", "m (batch)"]
     assert unserved(["m"], worker_rows([view("a", healthy=False)])) == ["m"]
     assert unserved([], []) == []
+    assert unserved(["m", "n", "o"], rows, {"m", "o"}) == ["m (batch)"]
 
 
 def test_the_last_that_takes_requests_of_its_pool() -> None:

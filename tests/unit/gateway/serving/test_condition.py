@@ -3,6 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hosted_examples import a_provider
 from memory_ports import (
     START_MS,
     MemoryDirectory,
@@ -11,8 +12,10 @@ from memory_ports import (
     MemoryLedger,
     StandingClock,
 )
+from msgspec import structs
 from tenant_examples import a_worker
 
+from gateway.domain.hosted import HostedModel
 from gateway.domain.tenant import RequestClass
 from gateway.serving.condition import WORDS, Watch
 from gateway.serving.leases import Leases
@@ -111,6 +114,21 @@ def test_a_model_that_nobody_serves_is_named() -> None:
     parts = Parts()
     parts.directory.all_models.append(type(parts.directory.all_models[0])(
         id="lonely", context_tokens=1, max_output_tokens=1))  # fmt: skip
+    assert parts.words == ((), ("workers",))
+
+
+def test_a_model_that_a_provider_alone_serves_is_meant_so() -> None:
+    """As long as it does; a model that has workers needs one of them all the same."""
+    parts = Parts()
+    parts.directory.all_models.append(structs.replace(parts.directory.all_models[0], id="afar"))
+    served = HostedModel(name="far", price=None)
+    provider = a_provider(models={"afar": served, "m": served})
+    parts.directory.all_providers = [provider]
+    assert parts.words == ((), ())
+    parts.directory.all_providers = [structs.replace(provider, enabled=False)]
+    assert parts.words == ((), ("workers",))
+    parts.directory.all_providers = [provider]
+    parts.fleet.unhealthy = {"w0"}
     assert parts.words == ((), ("workers",))
 
 
