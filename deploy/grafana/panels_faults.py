@@ -38,7 +38,7 @@ FAULTS = Dashboard(
         ),
         Panel(
             "How many alerts are firing?",
-            (Query('count(ALERTS{alertstate="firing"}) or vector(0)', "alerts"),),
+            (Query('count(ALERTS{alertstate="firing",severity!="none"}) or vector(0)', "alerts"),),
             "none",
             "Prometheus' own page names them.",
             kind="stat",

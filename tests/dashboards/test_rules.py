@@ -17,24 +17,29 @@ Series = dict[str, str]
 
 QUIET: Series = {
     'up{job="weir-gateway",instance="a"}': "1x60",
+    'up{job="otel-collector",instance="c"}': "1x60",
     'weir_degraded{instance="a",part="redis"}': "0x60",
     'weir_degraded{instance="a",part="workers"}': "0x60",
-    'weir_worker_healthy{worker="w"}': "1x60",
+    'weir_worker_healthy{instance="a",worker="w"}': "1x60",
+    'weir_worker_healthy{instance="b",worker="w"}': "1x60",
     'weir_worker_info{model="m",worker="w",simulated="false"}': "1x60",
+    'weir_errors_total{code="no_capacity"}': "0+4x60",
+    'weir_errors_total{code="rate_limit_exceeded"}': "0+50x60",
+    'weir_errors_total{code="internal_error"}': "1x60",
     'weir_requests_ended_total{model="m",outcome="completed"}': "0+100x60",
     'weir_requests_ended_total{model="m",outcome="worker_failed"}': "0+1x60",
     f'{TTFT}_bucket{OF},le="0.8"}}': "0+99x60",
     f"{TTFT}_count{OF}}}": "0+100x60",
     f'{TPOT}_bucket{OF},le="0.04"}}': "0+99x60",
     f"{TPOT}_count{OF}}}": "0+100x60",
-    f"weir_pool_oldest_wait_seconds{OF}}}": "2x60",
+    f"weir_pool_oldest_wait_seconds{OF}}}": "4x60",
     'weir_event_loop_lag_seconds_bucket{instance="a",le="0.1"}': "0+100x60",
     'weir_event_loop_lag_seconds_bucket{instance="a",le="+Inf"}': "0+100x60",
     'weir_excess_sequences{instance="a"}': "0x60",
     'weir_hosted_circuit{provider="p"}': "1x60",
     'metering_lag_seconds{instance="a"}': "1x60",
     'weir_metering_lag_of_all_seconds{instance="a"}': "1x60",
-    'weir_journal_bytes{instance="a"}': "10x60",
+    'weir_journal_bytes{instance="a"}': "75+0.5x24 75+0.5x24 87x12",
     'weir_journal_bytes_max{instance="a"}': "100x60",
     'weir_journal_missing_records{instance="a"}': "0x60",
     'weir_dead_letters{instance="a"}': "0x60",
@@ -44,6 +49,7 @@ QUIET: Series = {
 """A system where all is well, a minute a value."""
 
 LOUD: dict[str, Series] = {
+    "WeirCollectorDown": {'up{job="otel-collector",instance="c"}': "0x60"},
     "WeirGatewayDown": {'up{job="weir-gateway",instance="a"}': "0x60"},
     "WeirNotServing": {'weir_degraded{instance="a",part="redis"}': "1x60"},
     "WeirDegraded": {'weir_degraded{instance="a",part="workers"}': "1x60"},
@@ -51,11 +57,16 @@ LOUD: dict[str, Series] = {
         'weir_worker_healthy{worker="v"}': "0x60",
         'weir_worker_info{model="m",worker="v",simulated="false"}': "1x60",
     },
-    "WeirNoWorker": {'weir_worker_healthy{worker="w"}': "0x60"},
+    "WeirNoWorker": {
+        'weir_worker_healthy{instance="a",worker="w"}': "0x60",
+        'weir_worker_healthy{instance="b",worker="w"}': "0x60",
+    },
     "WeirRequestsFail": {'weir_requests_ended_total{model="m",outcome="worker_failed"}': "0+9x60"},
+    "WeirRequestsRefused": {'weir_errors_total{code="no_capacity"}': "0+9x60"},
+    "WeirInternalErrors": {'weir_errors_total{code="internal_error"}': "_x45 1x15"},
     "WeirFirstTokensLate": {f'{TTFT}_bucket{OF},le="0.8"}}': "0+90x60"},
     "WeirTokensSlow": {f'{TPOT}_bucket{OF},le="0.04"}}': "0+90x60"},
-    "WeirQueueOld": {f"weir_pool_oldest_wait_seconds{OF}}}": "11x60"},
+    "WeirQueueOld": {f"weir_pool_oldest_wait_seconds{OF}}}": "8x60"},
     "WeirEventLoopLate": {
         'weir_event_loop_lag_seconds_bucket{instance="a",le="0.1"}': "0+10x60",
         'weir_event_loop_lag_seconds_bucket{instance="a",le="1.0"}': "0+100x60",
@@ -64,7 +75,7 @@ LOUD: dict[str, Series] = {
     "WeirHostedCircuitOpen": {'weir_hosted_circuit{provider="p"}': "2x60"},
     "WeirMeteringLate": {'metering_lag_seconds{instance="a"}': "61x60"},
     "WeirUsageOfAGoneGateway": {'weir_metering_lag_of_all_seconds{instance="a"}': "601x60"},
-    "WeirJournalNearlyFull": {'weir_journal_bytes{instance="a"}': "76x60"},
+    "WeirJournalNearlyFull": {'weir_journal_bytes{instance="a"}': "91x60"},
     "WeirJournalRecordsMissing": {'weir_journal_missing_records{instance="a"}': "1x60"},
     "WeirDeadLetters": {'weir_dead_letters{instance="a"}': "1x60"},
     "WeirReconcileFindings": {'weir_reconcile_findings{check="REC-1"}': "1x60"},
@@ -80,6 +91,9 @@ LOUD: dict[str, Series] = {
 ALSO = {"WeirNoWorker": {"WeirWorkerDown"}}
 """Alerts that fire with it, and rightly."""
 
+ALWAYS = "WeirWatchdog"
+"""Fires as long as anything is judged at all."""
+
 
 def test_the_configuration_is_valid(tmp_path: Path) -> None:
     """As it stands, but for the folder that it is mounted at."""
@@ -88,23 +102,45 @@ def test_the_configuration_is_valid(tmp_path: Path) -> None:
     path.write_text(original.replace("/etc/prometheus/", f"{path.parent}/"))
     done = _promtool("check", "config", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "20 rules found" in done.stdout
+    assert "24 rules found" in done.stdout
 
 
 def test_every_alert_is_tried() -> None:
     """The table has each of them."""
     groups = yaml.safe_load((RULES / "alerts.yml").read_text())["groups"]
-    assert {rule["alert"] for group in groups for rule in group["rules"]} == set(LOUD)
+    assert {rule["alert"] for group in groups for rule in group["rules"]} == {*LOUD, ALWAYS}
 
 
 @pytest.mark.parametrize("alert", [None, *LOUD])
 def test_alerts_fire_when_they_should(tmp_path: Path, alert: str | None) -> None:
     """And none of the others, and none where all is well."""
-    series = QUIET | (LOUD[alert] if alert is not None else {})
-    expected = {alert} | ALSO.get(alert or "", set()) - {None}
+    expected = {alert} if alert is not None else set()
+    _judge(tmp_path, LOUD.get(alert or "", {}), expected | ALSO.get(alert or "", set()))
+
+
+def test_a_bug_wakes_somebody_a_second_time(tmp_path: Path) -> None:
+    """A counter that was there grows."""
+    grown = {'weir_errors_total{code="internal_error"}': "1x45 2x15"}
+    _judge(tmp_path, grown, {"WeirInternalErrors"})
+
+
+def test_a_worker_that_one_gateway_reaches_wakes_nobody(tmp_path: Path) -> None:
+    """The other gateway's way to it is a ticket."""
+    _judge(tmp_path, {'weir_worker_healthy{instance="a",worker="w"}': "0x60"}, {"WeirWorkerDown"})
+
+
+def test_refusals_alone_wake_somebody(tmp_path: Path) -> None:
+    """Nothing ended meanwhile, not even badly."""
+    ended = {name: "_x60" for name in QUIET if name.startswith("weir_requests_ended_total")}
+    _judge(tmp_path, ended, {"WeirRequestsRefused"})
+
+
+def _judge(tmp_path: Path, changed: Series, expected: set[str]) -> None:
+    """After 50 minutes exactly these alerts fire, and the one that always does."""
+    series = QUIET | changed
     count = 'count by (alertname) (ALERTS{alertstate="firing"})'
     samples = [
-        {"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(filter(None, expected))
+        {"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted({*expected, ALWAYS})
     ]
     test: dict[str, Any] = {
         "rule_files": [str(path) for path in sorted(RULES.glob("*.yml"))],
