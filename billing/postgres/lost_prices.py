@@ -29,10 +29,20 @@ async def load_written(
     return [(row[0], row[1]) for row in rows]
 
 
-async def load_ids(connection: AsyncConnection, table: str) -> set[int]:
-    """The ids of all rows of one of TABLES."""
-    found = await connection.execute(text(f"SELECT id FROM {table}"))  # noqa: S608 - as above
-    return set(found.scalars())
+async def find_lost(connection: AsyncConnection, table: str, rows: Sequence[str]) -> list[int]:
+    """The ids of those rows of one of TABLES that are not there as they were: their ids are no
+    row's, or another's. What a later release added to the table is not compared."""
+    found = await connection.execute(
+        text(
+            "SELECT CAST(had ->> 'id' AS bigint) AS id"  # noqa: S608 - as above
+            " FROM jsonb_array_elements(CAST(:rows AS jsonb)) AS had"
+            f" LEFT JOIN {table} AS held ON held.id = CAST(had ->> 'id' AS bigint)"
+            " WHERE held.id IS NULL"
+            " OR to_jsonb(jsonb_populate_record(held, had)) <> to_jsonb(held) ORDER BY 1"
+        ),
+        {"rows": "[" + ",".join(rows) + "]"},
+    )
+    return list(found.scalars())
 
 
 async def use_no_id_again(connection: AsyncConnection, table: str, *, newest: int) -> bool:

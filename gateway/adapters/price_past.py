@@ -10,7 +10,7 @@ from typing import cast
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from billing.postgres.lost_prices import TABLES, load_ids, load_written, use_no_id_again
+from billing.postgres.lost_prices import TABLES, find_lost, load_written, use_no_id_again
 from gateway.adapters.scripts import Store, called
 
 PRICES_KEY = "weir:{gateways}.prices"
@@ -18,6 +18,7 @@ AT_ONCE = 200
 _NEWEST = "return redis.call('HMGET', KEYS[1], unpack(ARGV))"
 _ENTER = "return redis.call('HSET', KEYS[1], unpack(ARGV))"
 _READ = "return redis.call('HGETALL', KEYS[1])"
+_DROP = "return redis.call('HDEL', KEYS[1], unpack(ARGV))"
 
 
 class PricePast:
@@ -27,6 +28,7 @@ class PricePast:
         self._script_newest = store.register_script(_NEWEST)
         self._script_enter = store.register_script(_ENTER)
         self._script_read = store.register_script(_READ)
+        self._script_drop = store.register_script(_DROP)
 
     async def newest(self) -> dict[str, int]:
         """The highest id of each table; 0 where none is known."""
@@ -53,14 +55,26 @@ class PricePast:
                 found[table][int(number)] = value.decode()
         return found
 
+    async def forget(self, lost: Mapping[str, Sequence[int]]) -> None:
+        """Nobody wants these back. Their ids are given to no other row all the same."""
+        names = [f"{table}:{number}" for table, numbers in lost.items() for number in numbers]
+        for start in range(0, len(names), AT_ONCE):
+            await called(self._script_drop, [PRICES_KEY], names[start : start + AT_ONCE])
+
+
+async def use_no_number_again(connection: AsyncConnection, newest: Mapping[str, int]) -> None:
+    """Have the next row of each table numbered above the newest that is remembered: a restored
+    Postgres would give its id to another."""
+    for table, known in newest.items():
+        await use_no_id_again(connection, table, newest=known)
+
 
 async def load_fresh(
     connection: AsyncConnection, newest: Mapping[str, int]
 ) -> dict[str, list[tuple[int, str]]]:
     """Rows of each table after the newest that is remembered. Where a restored Postgres would give
     a remembered id to another row, it is told not to."""
-    for table, known in newest.items():
-        await use_no_id_again(connection, table, newest=known)
+    await use_no_number_again(connection, newest)
     return {
         table: await load_written(connection, table, after_id=known)
         for table, known in newest.items()
@@ -70,8 +84,8 @@ async def load_fresh(
 async def lost_rows(
     connection: AsyncConnection, remembered: Mapping[str, Mapping[int, str]]
 ) -> dict[str, list[int]]:
-    """The ids of each table's rows that Postgres had and does not have."""
+    """The ids of each table's rows that Postgres had and does not have as they were."""
     return {
-        table: sorted(rows.keys() - await load_ids(connection, table))
+        table: await find_lost(connection, table, [*rows.values()])
         for table, rows in remembered.items()
     }

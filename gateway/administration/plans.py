@@ -9,6 +9,7 @@ from billing.domain.price_book import Membership
 from billing.postgres.price_tables import plan_member
 from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import MEMBER_COLUMNS, instant_of, member_from
+from gateway.adapters.price_past import use_no_number_again
 from gateway.administration.checks import EXPIRY_MAX_MS, check_tenant_id
 from gateway.administration.images import plan_image
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, entry_id, page_of
@@ -45,7 +46,9 @@ class PlanVerbs(PriceVerbs):
         self, actor: str, tenant_id: str, plan: str | None, effective_from_ms: int | None
     ) -> _Written:
         check_tenant_id(tenant_id, field="tenant_id")
+        in_use = await self._numbers_in_use()
         async with self._changing(actor) as change:
+            await use_no_number_again(change.db, in_use)
             await named_tenant(change.db, tenant_id)
             soon_ms = await now_ms_of(change.db) + LEAD_MS
             begins_ms = soon_ms if effective_from_ms is None else effective_from_ms

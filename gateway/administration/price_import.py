@@ -15,6 +15,7 @@ from billing.domain.price_book import Price, PriceBook
 from billing.domain.price_effect import Effect, effects_of
 from billing.postgres.price_usage import load_used
 from billing.postgres.prices import instant_of, load_members, load_prices
+from gateway.adapters.price_past import use_no_number_again
 from gateway.adapters.tables import DIRECTORY_LOCK
 from gateway.administration.plans import PlanVerbs
 from gateway.administration.price_desk import Placed, PriceDesk, open_desk
@@ -77,7 +78,9 @@ class ImportVerbs(PlanVerbs):
     async def _import(
         self, actor: str, lines: Sequence[FileLine], *, keep: bool
     ) -> tuple[list[ImportedPrice], list[WrittenPrice]]:
+        in_use = await self._numbers_in_use()
         async with self._changing(actor) if keep else self._trying(actor) as change:
+            await use_no_number_again(change.db, in_use)
             desk = await open_desk(change.db, [line.wanted for line in lines])
             placed: list[Placed] = []
             faults: list[Fault] = []

@@ -1,17 +1,23 @@
 """Prices: what tenants pay for a model's tokens and requests. A price is added, never changed."""
 
+import logging
+
 from sqlalchemy import select
 
 from billing.domain.price_book import Price
 from billing.postgres.price_tables import price as price_table
 from billing.postgres.prices import PRICE_COLUMNS, price_from
 from gateway.adapters.price_news import publish_price
+from gateway.adapters.price_past import PricePast, use_no_number_again
 from gateway.administration.pages import LIMIT_DEFAULT, Page, check_page_limit, entry_id, page_of
 from gateway.administration.price_desk import open_desk
 from gateway.administration.price_wishes import NewPrice
 from gateway.administration.price_writing import write_prices
 from gateway.administration.store import Store, verb
 from gateway.domain.price_news import WrittenPrice
+from gateway.serving.ports import LedgerUnavailable
+
+logger = logging.getLogger(__name__)
 
 
 class PriceVerbs(Store):
@@ -37,11 +43,24 @@ class PriceVerbs(Store):
             for each in news:
                 await publish_price(self._redis, each, now_ms=self._now_ms())
 
+    async def _numbers_in_use(self) -> dict[str, int]:
+        """The newest id of each table that the store remembers; none where it is not asked. Until
+        it is heard of again a gateway sees to it that no lost id is given to another."""
+        if self._redis is None:
+            return {}
+        try:
+            return await PricePast(self._redis).newest()
+        except LedgerUnavailable as error:
+            logger.warning("ids of lost prices are not known now (%s)", error)
+            return {}
+
     @verb
     async def _set_price(
         self, actor: str, wanted: NewPrice, effective_from_ms: int | None
     ) -> tuple[list[Price], list[WrittenPrice]]:
+        in_use = await self._numbers_in_use()
         async with self._changing(actor) as change:
+            await use_no_number_again(change.db, in_use)
             desk = await open_desk(change.db, [wanted])
             placed = [desk.place(wanted, effective_from_ms)]
             return await write_prices(change, placed)

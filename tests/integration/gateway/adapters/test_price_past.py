@@ -94,3 +94,30 @@ async def test_what_is_lost_comes_back_and_no_number_is_given_twice(system: Grav
         "SELECT tgname, tgenabled = 'O' FROM pg_trigger WHERE tgname LIKE '%refuse_past'",
     )
     assert sorted(guards) == [("plan_member_refuse_past", True), ("price_refuse_past", True)]
+
+
+async def test_the_first_price_after_a_restore_takes_no_lost_number(system: Graves) -> None:
+    """Before any gateway has looked; and a plan. With no Redis to ask the number is another's now,
+    which is told as a loss."""
+    administration = Administration(system.engine, redis=system.redis)
+    await administration.register_model(
+        ACTOR, Model(id="m", context_tokens=2048, max_output_tokens=512)
+    )
+    await administration.create_tenant(ACTOR, "acme", "Acme")
+    for pico, plan in ((10, "gold"), (20, None)):
+        await administration.set_price(ACTOR, a_price(pico, plan))
+    await administration.set_plan(ACTOR, "acme", "gold")
+    await look(system)
+    remembered = await PricePast(system.redis).rows()
+    await lose(system, 1)
+    assert (await administration.set_price(ACTOR, a_price(40))).id == 3
+    await administration.set_plan(ACTOR, "acme", "gold")
+    assert [row["id"] for row in (await rows(system))["plan_member"]] == [2]  # type: ignore[index]
+    await lose(system, 1)
+    assert (await Administration(system.engine).set_price(ACTOR, a_price(40))).id == 2
+    async with system.engine.connect() as db:
+        lost = await lost_rows(db, remembered)
+    assert lost == {"price_entry": [2], "plan_member": [1]}
+    await PricePast(system.redis).forget(lost)
+    assert [*(await PricePast(system.redis).rows())["price_entry"]] == [1]
+    assert (await PricePast(system.redis).newest())["price_entry"] == 2
