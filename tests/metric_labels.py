@@ -4,6 +4,7 @@ registered."""
 import ast
 import re
 from collections.abc import Collection, Iterable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
@@ -13,6 +14,7 @@ from billing.domain.usage_record import Outcome, UsageFlag
 from gateway.domain.decisions import Kind
 from gateway.serving.condition import WORDS
 from gateway.serving.months import Rebuilt
+from gateway.telemetry.error_answers import OTHER, SURFACES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,7 +42,7 @@ REGISTERED = ("model", "worker", "provider")
 """Labels whose values are what an administrator has registered."""
 CLOSED: Mapping[str, Collection[str]] = {
     "check": {f"REC-{number}" for number in range(1, 8)},
-    "code": error_codes(),
+    "code": error_codes() | {status.name.lower() for status in HTTPStatus if status >= 400},
     "currency": CURRENCY_EXPONENTS.keys(),
     "direction": {"cut", "grown", "kept", "alone", "beside", "restarted"},
     "draining": {"true", "false"},
@@ -61,6 +63,7 @@ CLOSED: Mapping[str, Collection[str]] = {
         "given_back", "kept", "within", "over", "exported", "dropped",
     },
     "simulated": {"true", "false"},
+    "surface": {*SURFACES, OTHER},
     "threshold": {"80", "100"},
     "told_by": {"reply", "message", "renewal", "none"},
     "what": {"ticket", "place"},

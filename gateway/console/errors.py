@@ -13,6 +13,7 @@ from gateway.console.rendering import PAGE_HEADERS, html_response, redirect_resp
 from gateway.console.visit import Answer, Visit
 from gateway.errors import Forbidden, Unauthorized, WeirError
 from gateway.http.session_cookie import SESSION_COOKIE
+from gateway.telemetry.error_answers import tell_error
 
 ErrorHandler = Callable[[Request[Any, Any, Any], Exception], Response[Any]]
 DETAIL_CHARACTERS_MAX = 500
@@ -69,6 +70,9 @@ def _to_login(request: Request[Any, Any, Any]) -> Answer:
 
 def _error_page(visit: Visit, error: Exception) -> Answer:
     status, detail = _told(error)
+    own = error.code if isinstance(error, WeirError) else None
+    other = "internal_error" if status >= 500 else HTTPStatus(status).name.lower()
+    tell_error("console", status, own or other)
     title, advice = _TITLES.get(status, "Something went wrong"), _ADVICE.get(status, "")
     if isinstance(error, Forbidden) and error.code in _NOT_OUR_FORM:
         title, detail, advice = "This form was not taken", "", _FORM_ADVICE

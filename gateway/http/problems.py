@@ -11,6 +11,8 @@ from litestar.types import ExceptionHandlersMap
 
 from gateway.errors import IssueBlocked, WeirError
 from gateway.http.private_answers import PRIVATE_HEADERS
+from gateway.telemetry.error_answers import surface_of, tell_error
+from gateway.telemetry.log_context import current
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -44,10 +46,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that keeps an invoice from being issued; of no other error."""
 
 
-def problem_response(_request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """The problem that `error` is. What nobody foresaw is a 500 that says nothing of itself."""
+def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The problem that `error` is, counted and logged. What nobody foresaw is a 500 that says
+    nothing of itself."""
+    surface = surface_of(request.scope["path"])
     if isinstance(error, WeirError):
         return _answer(
+            surface,
             error.status,
             error.message,
             code=error.code,
@@ -57,13 +62,13 @@ def problem_response(_request: Request[Any, Any, Any], error: Exception) -> Resp
         )
     if isinstance(error, ValidationException):
         param, detail = _first_fault(error)
-        return _answer(422, detail, code="unprocessable", param=param)
+        return _answer(surface, 422, detail, code="unprocessable", param=param)
     if isinstance(error, HTTPException) and error.status_code < 500:
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
-        return _answer(error.status_code, error.detail, code=code, headers=headers)
+        return _answer(surface, error.status_code, error.detail, code=code, headers=headers)
     logger.error("unforeseen error in an administrative request", exc_info=error)
-    return _answer(500, "An internal error; the log has more.", code="internal_error")
+    return _answer(surface, 500, "An internal error; the log has more.", code="internal_error")
 
 
 PROBLEM_HANDLERS: ExceptionHandlersMap = {Exception: problem_response}
@@ -71,6 +76,7 @@ PROBLEM_HANDLERS: ExceptionHandlersMap = {Exception: problem_response}
 
 
 def _answer(
+    surface: str,
     status: int,
     detail: str,
     *,
@@ -88,11 +94,14 @@ def _answer(
         param=None if param is None else _cut(param),
         blockers=blockers,
     )
+    tell_error(surface, status, code)
+    identifier = current().request_id
+    own = {} if identifier is None else {"x-request-id": str(identifier)}
     return Response(
         msgspec.json.encode(problem),
         status_code=status,
         media_type=MEDIA_TYPE,
-        headers={**PRIVATE_HEADERS, **(headers or {})},
+        headers={**PRIVATE_HEADERS, **own, **(headers or {})},
     )
 
 

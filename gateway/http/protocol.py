@@ -14,7 +14,9 @@ request, from when on a client's leave is unseen. Here one request is served at 
 import asyncio
 import secrets
 from asyncio.events import TimerHandle
+from contextvars import copy_context
 from typing import Any
+from uuid import UUID
 
 import httptools
 from uvicorn._types import (
@@ -35,6 +37,8 @@ from uvicorn.server import ServerState
 from gateway.clock import SystemClock
 from gateway.domain.request_id import request_id
 from gateway.errors import InvalidRequest, RequestTooLarge, WeirError
+from gateway.telemetry.error_answers import OTHER, tell_error
+from gateway.telemetry.log_context import begin_request
 from gateway.wire.error_body import error_json
 
 
@@ -144,7 +148,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 return
         self.flow.resume_reading()
         body = error_json(error)
-        identifier = request_id(SystemClock().now_ms(), secrets.randbits(74))
+        identifier = _fresh_id()
+        copy_context().run(_tell_refused, identifier, error)
         self.transport.write(
             STATUS_LINE[error.status] + b"content-type: application/json\r\n"
             b"connection: close\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n%b"
@@ -191,7 +196,9 @@ class BoundedProtocol(HttpToolsProtocol):
     async def _serve(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        """The application, whose answer waits for the end of the body."""
+        """The application, whose answer waits for the end of the body. Whatever it logs has an id
+        of the request; those of completions get another, which is their record's."""
+        begin_request(_fresh_id())
         cycle = self.cycle
 
         async def send_after_body(event: ASGISendEvent) -> None:
@@ -217,6 +224,15 @@ class BoundedProtocol(HttpToolsProtocol):
                     drained_bytes += len(message["body"])
         except TimeoutError:
             return
+
+
+def _fresh_id() -> UUID:
+    return request_id(SystemClock().now_ms(), secrets.randbits(74))
+
+
+def _tell_refused(identifier: UUID, error: WeirError) -> None:
+    begin_request(identifier)
+    tell_error(OTHER, error.status, error.code)
 
 
 def bounded_protocol(

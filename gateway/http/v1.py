@@ -37,6 +37,8 @@ from gateway.serving.limits_view import limits_view
 from gateway.serving.ports import Clock, Directory, Fleet, Ledger, MonthRebuild
 from gateway.serving.queue_looks import PoolLooks
 from gateway.settings import Settings
+from gateway.telemetry.error_answers import tell_error
+from gateway.telemetry.log_context import current, name_caller
 from gateway.wire.bodies import BODIES, Endpoint
 from gateway.wire.error_body import error_json, retry_headers
 from gateway.wire.traceparent import HEADER as TRACEPARENT
@@ -81,8 +83,9 @@ def one_each(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def fresh_id() -> str:
-    """An id for an answer that is no admitted request's."""
-    return str(request_id(time.time_ns() // 1_000_000, secrets.randbits(74)))
+    """An id for an answer that is no admitted request's: that of its lines in the log."""
+    own = current().request_id
+    return str(own or request_id(time.time_ns() // 1_000_000, secrets.randbits(74)))
 
 
 def _with_id(response: Response[Any]) -> Response[Any]:
@@ -113,9 +116,11 @@ def completion_handler(
             body_read_ms_max=settings.body_read_ms_max,
         )
         if scope.get("method") != "POST":
+            refused = MethodNotAllowed(f"{path} takes POST")
+            tell_error("v1", refused.status, refused.code)
             await answer_error(
                 connection,
-                MethodNotAllowed(f"{path} takes POST"),
+                refused,
                 [(b"allow", b"POST"), (b"x-request-id", fresh_id().encode())],
             )
             return
@@ -141,7 +146,7 @@ def v1_handlers(
     too."""
 
     def caller_of(request: Request[Any, Any, Any]) -> Caller:
-        return authenticate(
+        caller = authenticate(
             one_each(request.scope),
             client_ip(request.scope),
             directory,
@@ -149,6 +154,8 @@ def v1_handlers(
             directory_stale_ms_max=settings.directory_stale_ms_max,
             stores_unseen_ms_max=settings.stores_unseen_ms_max,
         )
+        name_caller(caller.tenant.id, caller.key.id)
+        return caller
 
     async def usage_reader_of(request: Request[Any, Any, Any], permission: Permission) -> Reader:
         await directory.waken()

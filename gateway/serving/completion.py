@@ -31,6 +31,7 @@ from gateway.serving.closing import Closing, Running
 from gateway.serving.dispatch import choices_of
 from gateway.serving.estimate import Estimate
 from gateway.serving.estimator import Estimator
+from gateway.serving.failing import tell_failed
 from gateway.serving.hosted import HostedRoute
 from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers, queue_header
@@ -53,11 +54,9 @@ from gateway.serving.spending import spending_of
 from gateway.serving.tracing import NO_TRACING, Tracing
 from gateway.serving.upstream_body import PATHS
 from gateway.serving.withdrawal import check_not_withdrawn
-from gateway.telemetry import metrics
 from gateway.telemetry import trace_names as steps
-from gateway.telemetry.log_context import begin_request
+from gateway.telemetry.log_context import begin_request, name_caller, name_model
 from gateway.telemetry.logs import log_failure
-from gateway.telemetry.request_lines import log_error_answer
 from gateway.wire.bodies import Endpoint
 from gateway.wire.request import CompletionRequest
 
@@ -154,12 +153,12 @@ class Completions:
         except ClientGone as gone:
             arrival.trace.failed(gone)
         except WeirError as error:
-            _count_failure(arrival, error)
+            tell_failed(arrival, error)
             await answer_error(arrival.connection, error, [arrival.id_header])
         except Exception as error:  # noqa: BLE001 - a bug of ours is answered and logged
             log_failure(_log, error, "request %s failed inside the gateway", arrival.request_id)
             failure = WeirError("the gateway failed on this request")
-            _count_failure(arrival, failure)
+            tell_failed(arrival, failure)
             await answer_error(arrival.connection, failure, [arrival.id_header])
         finally:
             self._tracing.end(arrival)
@@ -220,7 +219,9 @@ class Completions:
 
     async def _authenticated(self, arrival: Arrival) -> Caller:
         await self._directory.waken()
-        return self._caller(arrival, now_ms=arrival.at_ms)
+        caller = self._caller(arrival, now_ms=arrival.at_ms)
+        name_caller(caller.tenant.id, caller.key.id)
+        return caller
 
     def _caller(self, arrival: Arrival, *, now_ms: int) -> Caller:
         return authenticate(
@@ -242,6 +243,7 @@ class Completions:
         return caller
 
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
+        name_model(model.id)
         """The request, once somebody is there who may serve it: no worker can be waited for. Raises
         what `Places.until_worker` does, Unpriced, and what reading it and its model raise."""
         body = await arrival.connection.body()
@@ -322,7 +324,7 @@ class Completions:
                 failure = WeirError("the gateway failed on this request")
             await trace.of(steps.SETTLE, self._closing.settle(running, record))
             if failure is not None:
-                _count_failure(asking.arrival, failure)
+                tell_failed(asking.arrival, failure)
                 await answer.fail(failure)
             elif record.outcome is Outcome.COMPLETED:
                 await answer.complete(client_usage(record, running.choices))
@@ -342,9 +344,3 @@ class Completions:
                 keepalive_s=self._policy.keepalive_ms / 1000,
             )  # fmt: skip
         return WholeAnswer(arrival.connection, request, identifier, created, headers, shown=shown)
-
-
-def _count_failure(arrival: Arrival, error: WeirError) -> None:
-    metrics.ERRORS.labels(code=error.code).inc()
-    log_error_answer(error)
-    arrival.trace.failed(error)

@@ -13,13 +13,20 @@ ENDED = Counter(
     ["model", "request_class", "outcome"],
 )
 REFUSALS = Counter("weir_refusals_total", "Requests refused by a tenant's own limit.", ["kind"])
-ERRORS = Counter("weir_errors_total", "Answers that are errors.", ["code"])
+ERRORS = Counter(
+    "weir_errors_total",
+    "Answers that are errors, by code and by where: v1, admin, billing, console, other.",
+    ["code", "surface"],
+)
 for _code in (
     "internal_error", "worker_failed", "worker_timeout", "no_worker", "no_capacity",
     "admission_unavailable", "metering_unavailable",
 ):  # fmt: skip
     # Ours, and rare: there from the start, so that a rate sees the first one.
-    ERRORS.labels(_code)
+    ERRORS.labels(_code, "v1")
+for _surface in ("v1", "admin", "billing", "console", "other"):
+    for _code in ("internal_error", "store_unavailable"):
+        ERRORS.labels(_code, _surface)
 TOKENS = Counter("weir_tokens_total", "Tokens of ended requests.", ["model", "kind"])
 TTFT = Histogram(
     "weir_time_to_first_token_seconds", "Arrival to first content token.",

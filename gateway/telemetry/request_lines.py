@@ -10,7 +10,7 @@ import time
 from prometheus_client import Counter
 
 from billing.domain.usage_record import Outcome, UsageRecord
-from gateway.errors import WeirError
+from gateway.telemetry.log_context import current
 from gateway.telemetry.log_lines import FIELDS
 from gateway.telemetry.logs import REQUESTS
 
@@ -41,11 +41,21 @@ class _Bound:
 _bound = _Bound()
 
 
-def log_error_answer(error: WeirError) -> None:
-    """A request was answered with an error, or would have been."""
-    level = logging.WARNING if error.status >= 500 else logging.INFO
-    if REQUESTS.isEnabledFor(level):
-        _write(level, "answered with an error", {"status": error.status, "code": error.code})
+def log_error_answer(status: int, code: str, *, is_fault: bool) -> None:
+    """A request was answered with an error, or would have been; with whose it is and what model it
+    asks for, as far as that is known."""
+    level = logging.WARNING if is_fault else logging.INFO
+    if not REQUESTS.isEnabledFor(level):
+        return
+    context = current()
+    fields: dict[str, object] = {
+        "status": status,
+        "code": code,
+        "tenant": context.tenant,
+        "key": context.key,
+        "model": context.model,
+    }
+    _write(level, "answered with an error", fields)
 
 
 def log_ended(record: UsageRecord) -> None:

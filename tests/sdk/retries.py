@@ -43,7 +43,7 @@ def assert_waits_for_a_worker(system: WeirDev, caller: Caller) -> None:
     told = assert_waits(refused)
     seen = _while_refused(
         system,
-        'weir_errors_total{code="no_worker"}',
+        'weir_errors_total{code="no_worker",surface="v1"}',
         caller,
         call(system, model=model, max_retries=30),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from log_capture import logging_to
 from protocol_server import (
     CHUNKED,
     DRAIN_MS_MAX,
@@ -18,6 +19,8 @@ from protocol_server import (
     swallowed,
     until,
 )
+
+from gateway.telemetry.metrics import ERRORS
 
 
 @pytest.fixture
@@ -147,3 +150,14 @@ def test_who_is_refused_and_stays_is_closed(served: Served) -> None:
         client.sendall(b"\x16\x03\x01")
         until(client, b"}}")
         assert closes_within(client, 2, b"x")
+
+
+def test_what_is_no_request_is_counted_and_found_in_the_log(served: Served) -> None:
+    """By the id that its sender was told."""
+    series = ERRORS.labels("invalid_value", "other")
+    before = series._value.get()
+    with logging_to(form="json", requests="all") as log:
+        answer = served.exchange(b"\x16\x03\x01\x02" * 10)
+    assert series._value.get() == before + 1
+    line = next(each for each in log.objects if each["message"] == "answered with an error")
+    assert line["request_id"].encode() in answer

@@ -14,7 +14,7 @@ from tenant_examples import COUNTED, SECRET, a_tenant
 
 from gateway.adapters.redis_pipeline import Pipe, Place
 from gateway.adapters.redis_url import Login
-from gateway.errors import InvalidRequest, Overloaded, WorkerFailed
+from gateway.errors import WorkerFailed
 from gateway.telemetry import request_lines
 from gateway.telemetry.log_context import begin_request
 from gateway.telemetry.request_lines import DROPPED, LINES_PER_S, log_error_answer
@@ -72,6 +72,7 @@ async def test_a_request_that_fails_is_found_by_the_id_that_its_client_was_told(
     assert (ended["outcome"], ended["tenant"], ended["worker"]) == ("worker_failed", "acme", "w0")
     told = next(line for line in log.objects if line["message"] == "answered with an error")
     assert told["code"] == "worker_failed"
+    assert (told["tenant"], told["key"], told["model"]) == ("acme", ended["key"], "m")
     assert "secret words" not in log.getvalue()
 
 
@@ -103,7 +104,7 @@ def test_of_a_flood_of_failures_so_many_a_second_are_written() -> None:
     before = DROPPED._value.get()
     with logging_to() as log:
         for _ in range(LINES_PER_S * 3):
-            log_error_answer(Overloaded("x", code="no_capacity"))
+            log_error_answer(503, "no_capacity", is_fault=True)
     dropped = DROPPED._value.get() - before
     assert len(log.lines) + dropped == LINES_PER_S * 3
     # A second may end meanwhile: then twice as many.
@@ -113,8 +114,8 @@ def test_of_a_flood_of_failures_so_many_a_second_are_written() -> None:
 def test_the_least_level_holds_for_lines_of_requests_too() -> None:
     """With WEIR_LOG_LEVEL=ERROR a warning is none of them."""
     with logging_to("ERROR", requests="all") as log:
-        log_error_answer(Overloaded("x", code="no_capacity"))
-        log_error_answer(InvalidRequest("x"))
+        log_error_answer(503, "no_capacity", is_fault=True)
+        log_error_answer(400, "invalid_value", is_fault=False)
     assert log.lines == []
 
 
