@@ -103,7 +103,7 @@ def test_whom_a_service_waits_for_runs_too(services: dict[str, compose_file.Json
             profiles = services[other].get("profiles")
             assert profiles is None or profiles == service.get("profiles"), (name, other)
             condition = wanted["condition"]
-            assert (condition == "service_healthy") <= ("healthcheck" in services[other])
+            assert (condition == "service_healthy") <= _is_asked(services[other])
             if services[other].get("restart") == "no":
                 assert condition == "service_completed_successfully", (name, other)
     assert services["gateway-1"]["depends_on"]["migrate"]["condition"].endswith("successfully")
@@ -186,8 +186,37 @@ def test_every_service_is_confined(services: dict[str, compose_file.Json]) -> No
 
 def test_health_is_asked_of_everything(services: dict[str, compose_file.Json]) -> None:
     """But of what ends by itself, and of the one image that cannot ask."""
-    without = {name for name, service in services.items() if "healthcheck" not in service}
+    without = {name for name, service in services.items() if not _is_asked(service)}
     assert without == set(WITHOUT_HEALTH)
+    for name in without & {each for each, service in services.items() if "build" in service}:
+        assert services[name]["healthcheck"] == {"disable": True}, "it would have its image's"
+
+
+def test_streams_end_at_their_gateways(services: dict[str, compose_file.Json]) -> None:
+    """A stop reaches gateways at once: nothing has to be stopped before them, least of all what
+    streams run through, which gives them their whole time."""
+    waited_for = {other for service in services.values() for other in service.get("depends_on", {})}
+    assert not waited_for & {*GATEWAYS, "front"}
+    assert "depends_on" not in services["front"]
+    text = (compose_file.ROOT / "deploy/haproxy/haproxy.cfg").read_text()
+    (hard_stop_s,) = (int(found) for found in re.findall(r"(?m)^  hard-stop-after (\d+)s$", text))
+    assert hard_stop_s > max(_seconds(services[name]["stop_grace_period"]) for name in GATEWAYS)
+    assert _seconds(services["front"]["stop_grace_period"]) > hard_stop_s
+
+
+def test_threads_do_not_follow_the_cores(services: dict[str, compose_file.Json]) -> None:
+    """On a machine of many cores nothing runs into its own limit of processes."""
+    for name in ("prometheus", "otel-collector", "grafana"):
+        assert int(services[name]["environment"]["GOMAXPROCS"]) * 16 <= services[name]["pids_limit"]
+    assert services["worker-local"]["environment"]["TOKIO_WORKER_THREADS"] == "4"
+    text = (compose_file.ROOT / "deploy/haproxy/haproxy.cfg").read_text()
+    assert re.findall(r"(?m)^  nbthread (\d+)$", text) == ["4"]
+
+
+def test_no_log_fills_the_disk(services: dict[str, compose_file.Json]) -> None:
+    """Whatever a service writes, it is rotated."""
+    for name, service in services.items():
+        assert service["logging"]["options"] == {"max-size": "20m", "max-file": "5"}, name
 
 
 def test_ports_are_of_this_machine_alone(services: dict[str, compose_file.Json]) -> None:
@@ -279,6 +308,10 @@ def _our_commands(service: compose_file.Json) -> Iterator[list[str]]:
             yield words
     else:
         yield service.get("command", ["serve"])
+
+
+def _is_asked(service: compose_file.Json) -> bool:
+    return "test" in service.get("healthcheck", {})
 
 
 def _seconds(span: str) -> int:
