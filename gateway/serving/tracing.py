@@ -11,6 +11,7 @@ from billing.domain.usage_record import Outcome, UsageAttempt, UsageRecord
 from gateway.domain.latency import Targets
 from gateway.domain.tenant import RequestClass
 from gateway.serving.arrival import Arrival
+from gateway.serving.authenticate import Caller
 from gateway.serving.request_spans import spans_of
 from gateway.telemetry import traces as metrics
 from gateway.telemetry.logs import log_failure
@@ -76,7 +77,11 @@ class Tracing:
         if trace.sampled:
             return "ratio"
         reason = why_kept(trace, arrival.connection.status, self._targets)
-        if reason is None or self._keeping.may_keep():
+        if reason is None:
+            return None
+        tenant = next((each.tenant.id for each in trace.results(Caller)), None)
+        code = reason if trace.failure is None else trace.failure.code
+        if self._keeping.may_keep(tenant, code):
             return reason
         metrics.NOT_KEPT.labels(reason=reason).inc()
         return None
@@ -105,8 +110,10 @@ def why_kept(
 ) -> str | None:
     """Why a trace is worth keeping that was not drawn: it `failed`, `fell_back`, was `retried` or
     `slow`, the first of these that holds; else None. What a tenant does wrong, or has no room for
-    in its own limits, is no failure here: it could ask for any number of them."""
-    if status is not None and status >= 500:
+    in its own limits, is no failure here, nor is a wait that it cut short: it could ask for any
+    number of them."""
+    is_ours = trace.failure is None or trace.failure.is_fault
+    if status is not None and status >= 500 and is_ours:
         return "failed"
     records = trace.results(UsageRecord)
     if not records:

@@ -13,24 +13,30 @@ from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.telemetry.log_context import current
 from gateway.telemetry.log_lines import FIELDS
 from gateway.telemetry.logs import REQUESTS
+from gateway.telemetry.shares import Shares
 
 LINES_PER_S = 50
+"""Of failures, and as many of all others."""
 DROPPED = Counter(
     "weir_log_lines_dropped_total",
-    f"Lines about requests that were not written, beyond {LINES_PER_S} a second.",
+    f"Lines about requests that were not written: beyond {LINES_PER_S} a second, or a share of it.",
 )
 _NO_FAILURE = (Outcome.COMPLETED, Outcome.CLIENT_CANCELLED)
 
 
-class _Bound:
-    """So many lines in each second."""
+class Bound:
+    """So many lines in each second of those that are no failures, which nobody has to find room
+    for; and shares of those that are."""
 
     def __init__(self) -> None:
         self._second = 0
         self._lines = 0
+        self._faults = Shares(LINES_PER_S, lambda: time.monotonic_ns() // 1000)
 
-    def allows(self) -> bool:
-        """Whether one more may be written now."""
+    def allows(self, level: int, who: str | None, why: str) -> bool:
+        """Whether one more may be written now, of this tenant and for this reason."""
+        if level >= logging.WARNING:
+            return self._faults.take(who, why)
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._lines = second, 0
@@ -38,7 +44,7 @@ class _Bound:
         return self._lines <= LINES_PER_S
 
 
-_bound = _Bound()
+_bound = Bound()
 
 
 def log_error_answer(status: int, code: str, *, is_fault: bool) -> None:
@@ -55,7 +61,7 @@ def log_error_answer(status: int, code: str, *, is_fault: bool) -> None:
         "key": context.key,
         "model": context.model,
     }
-    _write(level, "answered with an error", fields)
+    _write(level, "answered with an error", fields, context.tenant, code)
 
 
 def log_ended(record: UsageRecord) -> None:
@@ -78,11 +84,11 @@ def log_ended(record: UsageRecord) -> None:
         "duration_ms": record.ended_at_ms - record.admitted_at_ms,
         "attempts": len(record.attempts),
     }
-    _write(level, "request ended", fields)
+    _write(level, "request ended", fields, record.tenant_id, record.outcome.value)
 
 
-def _write(level: int, message: str, fields: dict[str, object]) -> None:
-    if not _bound.allows():
+def _write(level: int, message: str, fields: dict[str, object], who: str | None, why: str) -> None:
+    if not _bound.allows(level, who, why):
         DROPPED.inc()
         return
     REQUESTS.log(level, message, extra={FIELDS: fields})

@@ -171,9 +171,11 @@ class RequestTrace:
         self.steps.append(step)
         return step
 
-    def failed(self, error: BaseException) -> None:
-        """The request failed or was refused, or nobody is there any more to hear of it."""
-        self.failure = failure_of(error)
+    def failed(self, error: BaseException, *, by_client: bool = False) -> None:
+        """The request failed or was refused, or nobody is there any more to hear of it.
+        `by_client`: it asked for this, whatever the status is."""
+        failure = failure_of(error)
+        self.failure = failure._replace(is_fault=False) if by_client else failure
 
     def forget(self) -> None:
         """Nobody asks for its steps any more. What they came to refers back to the request and so
@@ -221,7 +223,7 @@ class _NoTrace(RequestTrace):
         """The same for all."""
         return self._step
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException, *, by_client: bool = False) -> None:
         """Nothing."""
 
 

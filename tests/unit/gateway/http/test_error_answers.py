@@ -24,7 +24,7 @@ ID = UUID("019aa000-0000-7000-8000-000000000001")
 
 @pytest.fixture(autouse=True)
 def _nothing_written_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_lines, "_bound", request_lines._Bound())
+    monkeypatch.setattr(request_lines, "_bound", request_lines.Bound())
 
 
 async def answered(path: str, error: Exception) -> Any:

@@ -8,6 +8,7 @@ import engine_events as events
 import pytest
 import trace_scenarios as happens
 from hosted_gateway import REFUSED, a_gateway
+from log_capture import logging_to
 from memory_gateway import MemoryGateway, until
 from one_place import BATCH, one_place
 from scripted_engine import HANG, RecordingConnection, Step
@@ -16,7 +17,7 @@ from traced_requests import Traces, traced
 
 from billing.domain.usage_record import Outcome
 from gateway.domain.latency import Targets
-from gateway.domain.tenant import RequestClass
+from gateway.domain.tenant import Limits, RequestClass
 from gateway.errors import WorkerFailed
 from gateway.serving import attempt, tracing
 from gateway.telemetry.traces import KEPT, NOT_KEPT
@@ -108,6 +109,28 @@ async def test_what_a_tenant_may_ask_and_is_not_given_is_not_kept() -> None:
     assert kept_as(traces) == []
 
 
+@pytest.mark.parametrize(("wait_ms", "reasons"), [(b"0", []), (b"9999999", ["failed"])])
+async def test_a_wait_that_the_client_cut_short_is_no_failure_of_ours(
+    wait_ms: bytes, reasons: list[str]
+) -> None:
+    """It is answered by a 503 and could be polled for; what came to nothing in the time that is
+    ours is a failure."""
+    silent = asyncio.Event()
+    script: list[Step] = [silent, *events.answer(["a"])]
+    async with one_place(script, limits=Limits(max_wait_ms=60)) as gateway:
+        traces = traced(gateway, ratio_permille=0, kept_per_s=100)
+        first = asyncio.create_task(gateway.serve(gateway.a_client()))
+        await until(lambda: len(gateway.engine.streams) == 1)
+        client = gateway.a_client()
+        with logging_to() as log:
+            await gateway.serve(client, headers={b"x-weir-max-wait-ms": wait_ms})
+        assert client.status == 503
+        assert kept_as(traces) == reasons
+        assert len(log.lines) == len(reasons)
+        silent.set()
+        await first
+
+
 async def test_batch_that_gave_its_place_back_was_not_retried() -> None:
     """That happens by design, and often."""
     silent = asyncio.Event()
@@ -142,9 +165,9 @@ async def test_its_second_wait_is_a_span_of_its_own() -> None:
 
 
 async def test_an_outage_keeps_so_many_a_second() -> None:
-    """The rest is counted, by why it would have been kept."""
+    """Of one tenant a fifth of all. The rest is counted, by why it would have been kept."""
     gateway = MemoryGateway(workers=0)
-    traces = traced(gateway, ratio_permille=0, kept_per_s=2)
+    traces = traced(gateway, ratio_permille=0, kept_per_s=10)
     before = [KEPT.labels("failed")._value.get(), NOT_KEPT.labels("failed")._value.get()]
     for _ in range(5):
         await gateway.post()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextvars import copy_context
 from uuid import UUID
 
 import engine_events as events
@@ -16,7 +17,7 @@ from gateway.adapters.redis_pipeline import Pipe, Place
 from gateway.adapters.redis_url import Login
 from gateway.errors import WorkerFailed
 from gateway.telemetry import request_lines
-from gateway.telemetry.log_context import begin_request
+from gateway.telemetry.log_context import begin_request, name_caller
 from gateway.telemetry.request_lines import DROPPED, LINES_PER_S, log_error_answer
 
 LOG = logging.getLogger("gateway.test")
@@ -31,7 +32,7 @@ def id_of(client: RecordingConnection) -> str:
 
 @pytest.fixture(autouse=True)
 def _nothing_written_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_lines, "_bound", request_lines._Bound())
+    monkeypatch.setattr(request_lines, "_bound", request_lines.Bound())
 
 
 async def test_what_a_request_begins_logs_for_it_and_nothing_else_does() -> None:
@@ -99,16 +100,41 @@ async def test_what_a_client_does_wrong_fills_no_disk(requests: str, lines: int)
     assert [line["code"] for line in log.objects] == ["invalid_api_key"] * lines
 
 
-def test_of_a_flood_of_failures_so_many_a_second_are_written() -> None:
-    """The others are counted."""
+def test_of_a_flood_of_failures_so_many_a_second_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others are counted; another tenant's failure, and a bug, have their lines."""
+    monkeypatch.setattr("gateway.telemetry.request_lines.time.monotonic_ns", lambda: 0)
+    monkeypatch.setattr(request_lines, "_bound", request_lines.Bound())
     before = DROPPED._value.get()
-    with logging_to() as log:
+
+    def one(tenant: str, code: str) -> None:
+        name_caller(tenant, "k")
+        log_error_answer(503, code, is_fault=True)
+
+    with logging_to(form="json") as log:
+        for _ in range(2_000):
+            copy_context().run(one, "globex", "no_capacity")
+        copy_context().run(one, "acme", "no_capacity")
+        copy_context().run(one, "globex", "internal_error")
+    written = [(line["tenant"], line["code"]) for line in log.objects]
+    assert written[:-2] == [("globex", "no_capacity")] * (LINES_PER_S // 5)
+    assert written[-2:] == [("acme", "no_capacity"), ("globex", "internal_error")]
+    assert DROPPED._value.get() - before == 2_000 - LINES_PER_S // 5
+
+
+def test_of_what_is_no_failure_so_many_a_second_are_written() -> None:
+    """Of one tenant too; they take no room of failures'."""
+    before = DROPPED._value.get()
+    with logging_to(requests="all") as log:
         for _ in range(LINES_PER_S * 3):
-            log_error_answer(503, "no_capacity", is_fault=True)
+            log_error_answer(400, "invalid_value", is_fault=False)
+        log_error_answer(503, "no_worker", is_fault=True)
     dropped = DROPPED._value.get() - before
-    assert len(log.lines) + dropped == LINES_PER_S * 3
+    assert len(log.lines) + dropped == LINES_PER_S * 3 + 1
     # A second may end meanwhile: then twice as many.
-    assert len(log.lines) in (LINES_PER_S, LINES_PER_S * 2)
+    assert len(log.lines) - 1 in (LINES_PER_S, LINES_PER_S * 2)
+    assert "no_worker" in log.lines[-1]
 
 
 def test_the_least_level_holds_for_lines_of_requests_too() -> None:

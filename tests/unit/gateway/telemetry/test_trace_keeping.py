@@ -26,13 +26,17 @@ def test_an_outage_keeps_so_many_a_second_and_no_more() -> None:
     """A burst takes one second's worth; what is not used is not saved up."""
     clock = StandingClock()
     keeping = Keeping(clock, ratio_permille=0, kept_per_s=10)
-    assert sum(keeping.may_keep() for _ in range(1000)) == 10
+
+    def kept() -> int:
+        return sum(keeping.may_keep(f"t-{number}", "worker_failed") for number in range(1000))
+
+    assert kept() == 10
     clock.advance(99)
-    assert not keeping.may_keep()
+    assert kept() == 0
     clock.advance(1)
-    assert [keeping.may_keep() for _ in range(2)] == [True, False]
+    assert kept() == 1
     clock.advance(3_600_000)
-    assert sum(keeping.may_keep() for _ in range(1000)) == 10
+    assert kept() == 10
 
 
 def test_with_none_a_second_nothing_is_kept() -> None:
@@ -40,4 +44,4 @@ def test_with_none_a_second_nothing_is_kept() -> None:
     clock = StandingClock()
     keeping = Keeping(clock, ratio_permille=0, kept_per_s=0)
     clock.advance(3_600_000)
-    assert not keeping.may_keep()
+    assert not keeping.may_keep("acme", "worker_failed")
