@@ -23,9 +23,9 @@ QUIET: Series = {
     'weir_worker_healthy{instance="a",worker="w"}': "1x60",
     'weir_worker_healthy{instance="b",worker="w"}': "1x60",
     'weir_worker_info{model="m",worker="w",simulated="false"}': "1x60",
-    'weir_errors_total{code="no_capacity"}': "0+4x60",
-    'weir_errors_total{code="rate_limit_exceeded"}': "0+50x60",
-    'weir_errors_total{code="internal_error"}': "1x60",
+    'weir_errors_total{surface="v1",code="no_capacity"}': "0+4x60",
+    'weir_errors_total{surface="v1",code="rate_limit_exceeded"}': "0+50x60",
+    'weir_errors_total{surface="v1",code="internal_error"}': "1x60",
     'weir_requests_ended_total{model="m",outcome="completed"}': "0+100x60",
     'weir_requests_ended_total{model="m",outcome="worker_failed"}': "0+1x60",
     f'{TTFT}_bucket{OF},le="0.8"}}': "0+99x60",
@@ -62,8 +62,8 @@ LOUD: dict[str, Series] = {
         'weir_worker_healthy{instance="b",worker="w"}': "0x60",
     },
     "WeirRequestsFail": {'weir_requests_ended_total{model="m",outcome="worker_failed"}': "0+9x60"},
-    "WeirRequestsRefused": {'weir_errors_total{code="no_capacity"}': "0+9x60"},
-    "WeirInternalErrors": {'weir_errors_total{code="internal_error"}': "_x45 1x15"},
+    "WeirRequestsRefused": {'weir_errors_total{surface="v1",code="no_capacity"}': "0+9x60"},
+    "WeirInternalErrors": {'weir_errors_total{surface="v1",code="internal_error"}': "_x45 1x15"},
     "WeirFirstTokensLate": {f'{TTFT}_bucket{OF},le="0.8"}}': "0+90x60"},
     "WeirTokensSlow": {f'{TPOT}_bucket{OF},le="0.04"}}': "0+90x60"},
     "WeirQueueOld": {f"weir_pool_oldest_wait_seconds{OF}}}": "8x60"},
@@ -120,7 +120,7 @@ def test_alerts_fire_when_they_should(tmp_path: Path, alert: str | None) -> None
 
 def test_a_bug_wakes_somebody_a_second_time(tmp_path: Path) -> None:
     """A counter that was there grows."""
-    grown = {'weir_errors_total{code="internal_error"}': "1x45 2x15"}
+    grown = {'weir_errors_total{surface="v1",code="internal_error"}': "1x45 2x15"}
     _judge(tmp_path, grown, {"WeirInternalErrors"})
 
 
