@@ -2,13 +2,17 @@
 issued."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.domain.invoicing.issuing import Blocker, Obstacle
+from billing.domain.invoicing.numbering import date_of_issue, number_of, series_of
+from billing.postgres.invoices import store_time
 from billing.postgres.journals_behind import load_behind
 from billing.postgres.prices import unix_ms_of
+from billing.postgres.sellers import load_seller
+from gateway.adapters.number_past import Owner
 from gateway.adapters.reconciler_live import LiveStores
 from gateway.domain.tenant import MAX_WAIT_MS
 from gateway.serving.ports import LedgerUnavailable
@@ -40,14 +44,8 @@ async def find_expected(
     try:
         if time.time() * 1000 < end_ms + longest_wait_ms:
             found.append(_open(1, "requests that arrived before its end may still wait"))
-        if await live.is_restored():
-            found.append(
-                Blocker(
-                    obstacle=Obstacle.GATEWAY_BEHIND,
-                    subject="postgres",
-                    what="Postgres was restored from a backup: weir restore check",
-                )
-            )
+        async with engine.connect() as db:
+            found += await _of_a_restore(db, live, Owner(tenant_id, end_ms))
         running = await live.open_of(tenant_id, end_ms)
         if running:
             found.append(_open(len(running), f"{len(running)} requests of it have not ended"))
@@ -66,6 +64,35 @@ async def find_expected(
         )
         for name in sorted(late)
     ]
+    return found
+
+
+async def _of_a_restore(db: AsyncConnection, live: LiveStores, owner: Owner) -> list[Blocker]:
+    """What a restored Postgres has lost, by a look at it now: with gateways stopped nobody else has
+    looked. Its next number may be given to nobody but who had it."""
+    lost = await live.lost_numbers(db)
+    if not lost and not await live.is_restored(db):
+        return []
+    found = [
+        Blocker(
+            obstacle=Obstacle.GATEWAY_BEHIND,
+            subject="postgres",
+            what="Postgres was restored from a backup: weir restore check",
+        )
+    ]
+    seller = await load_seller(db)
+    if seller is None:
+        return found
+    issued_on = date_of_issue(await store_time(db), seller.time_zone)
+    given = number_of(series_of(seller.invoice_prefix, issued_on), 1)
+    for each in lost:
+        if not given.startswith(each.series):
+            continue
+        had = await live.owner_of_number(each.next)
+        if had is not None and had != owner:
+            until = datetime.fromtimestamp(had.end_ms / 1000, UTC).date()
+            what = f"{each.next} is on the invoice of {had.tenant_id} until {until}: issue it again"
+            found.append(Blocker(obstacle=Obstacle.NUMBER_GIVEN, subject=each.next, what=what))
     return found
 
 

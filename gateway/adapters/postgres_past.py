@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.gateways_seen import Seen, expect_again
 from billing.postgres.journal_watermarks import load_shipped
-from gateway.adapters.number_past import NumberPast, load_numbers
+from gateway.adapters.number_past import NumberPast, load_numbers, load_owners
 from gateway.adapters.price_past import PricePast, load_fresh
 from gateway.adapters.scripts import Store, called
 from gateway.adapters.tables import audit_log
@@ -181,6 +181,7 @@ class RestoreWatch:
         async with asyncio.timeout(STORE_TIMEOUT_S), self._engine.begin() as connection:
             fresh = await load_fresh(connection, newest)
             numbered = await load_numbers(connection)
+            owners = await load_owners(connection, numbers, numbered)
             shipped = await load_shipped(connection, recent=timedelta(milliseconds=self._kept_ms))
             held = {Boot(each.gateway_id, each.boot): each.seq for each in shipped}
             gone = lacking(memory.shipped, held)
@@ -193,6 +194,7 @@ class RestoreWatch:
             logger.error("Postgres was restored: it lacks of %d boots what it had", noted)
         for table, rows in fresh.items():
             await self._prices.enter(table, rows)
+        await self._numbers.enter_owners(owners)
         await self._numbers.enter(numbers, numbered)
         recent = {Boot(each.gateway_id, each.boot) for each in shipped if each.is_recent}
         await self._remember(memory, {boot: held[boot] for boot in recent})
@@ -221,6 +223,21 @@ class RestoreWatch:
             self.restored = found
         if head != memory.audit:
             await self._past.enter_audit(head)
+
+
+async def find_restored(memory: Memory, connection: AsyncConnection) -> Restored | None:
+    """What is known of a restore by a look at Postgres now, after `memory` was read: nobody need
+    have looked since. Changes nothing."""
+    there = None
+    if memory.audit is not None:
+        there = await audit_hash(connection, memory.audit.id)
+    return restored(
+        memory.restored,
+        memory.audit,
+        head=await audit_head(connection),
+        hash_there=there,
+        now_ms=memory.now_ms,
+    )
 
 
 async def audit_head(connection: AsyncConnection) -> AuditHead:

@@ -7,12 +7,20 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from redis.exceptions import RedisError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from billing.domain.reconciliation.requests import Held
 from billing.domain.usage_record import UsageRecord
 from gateway.adapters.active_tenants import ActiveTenants
 from gateway.adapters.births import Births
-from gateway.adapters.postgres_past import PostgresPast
+from gateway.adapters.number_past import (
+    LostNumbers,
+    NumberPast,
+    Owner,
+    load_numbers,
+    lost_numbers,
+)
+from gateway.adapters.postgres_past import PostgresPast, find_restored
 from gateway.adapters.presence import PERIOD_S, Gateways
 from gateway.adapters.redis import RedisClient
 from gateway.adapters.second_copy_records import Copies
@@ -82,6 +90,7 @@ class LiveStores:
         self._gateways = Gateways(redis, births)
         self._copies = Copies(redis)
         self._past = PostgresPast(redis)
+        self._numbers = NumberPast(redis)
         self._again_s = again_s
 
     async def heartbeats(self) -> Look:
@@ -164,9 +173,19 @@ class LiveStores:
         """Whether a gateway was seen in the last minute."""
         return not (await self.heartbeats()).is_gone(gateway_id)
 
-    async def is_restored(self) -> bool:
-        """Whether changes in Postgres are known to be lost, and nobody has confirmed that."""
-        return (await self._past.read()).restored is not None
+    async def is_restored(self, connection: AsyncConnection) -> bool:
+        """Whether changes in Postgres are known to be lost, by a look at it now, and nobody has
+        confirmed that. Raises also what the driver of Postgres raises."""
+        return await find_restored(await self._past.read(), connection) is not None
+
+    async def lost_numbers(self, connection: AsyncConnection) -> list[LostNumbers]:
+        """Numbers that customers have and Postgres does not know of. Raises as `is_restored`."""
+        remembered = await self._numbers.read()
+        return lost_numbers(remembered, await load_numbers(connection))
+
+    async def owner_of_number(self, number: str) -> Owner | None:
+        """Whose invoice had it; None where that is not known."""
+        return await self._numbers.owner(number)
 
     async def _look(self) -> Look:
         look = await self.heartbeats()

@@ -15,13 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from billing.postgres.journal_watermarks import load_shipped
 from gateway.adapters.number_past import LostNumbers, NumberPast, load_numbers, lost_numbers
 from gateway.adapters.postgres import async_engine
-from gateway.adapters.postgres_past import PostgresPast, audit_hash, audit_head
+from gateway.adapters.postgres_past import PostgresPast, audit_head, find_restored
 from gateway.adapters.price_past import PricePast, lost_rows
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import show_list, show_one
-from gateway.domain.postgres_past import AuditHead, Boot, Restored, lacking, restored
+from gateway.domain.postgres_past import Boot, Restored, lacking
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.serving.ports import LedgerUnavailable
 
@@ -43,8 +43,12 @@ class Lacks(NamedTuple):
     @property
     def is_nothing(self) -> bool:
         """Whether it holds all that is known of it."""
-        lost = (self.journals, *self.prices.values(), self.numbers)
-        return self.restored is None and not any(lost)
+        return not self.journals and not self.has_changes and not any(self.prices.values())
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether changes of administrators are lost, prices aside."""
+        return self.restored is not None or bool(self.numbers)
 
 
 @click.group()
@@ -94,16 +98,27 @@ def restore_prices(connection: Connection) -> None:
 
 
 @restore.command("confirm")
+@click.option(
+    "--forget-prices",
+    is_flag=True,
+    help="Also prices that are lost are not wanted back: what was rated at them has no invoice.",
+)
 @connected
-def confirm_restore(connection: Connection) -> None:
+def confirm_restore(connection: Connection, forget_prices: bool) -> None:
     """Say that the lost changes of administrators are known and made again: `/readyz` says
-    `restored` no longer, and invoices may be issued. The audit log gets an entry."""
-    found = asyncio.run(_lacks(connection)).restored
-    if found is None:
+    `restored` no longer, and invoices may be issued. The audit log gets an entry. Prices that are
+    lost are still told, and can be put back, but with `--forget-prices`."""
+    lacks = asyncio.run(_lacks(connection))
+    forgotten = {table: ids for table, ids in lacks.prices.items() if ids and forget_prices}
+    if not lacks.has_changes and not forgotten:
         raise NotFound("no changes are known to be lost", code="nothing_lost")
-    view = _changes_view(found)
+    view = {} if lacks.restored is None else _changes_view(lacks.restored)
+    if lacks.numbers:
+        view["numbers"] = [each._asdict() for each in lacks.numbers]
+    if forgotten:
+        view["forgotten_prices"] = forgotten
     connection.run(lambda administration: administration.confirm_restore(connection.actor, view))
-    asyncio.run(_forget(connection))
+    asyncio.run(_forget(connection, forgotten))
     show_one(view, as_json=connection.as_json)
 
 
@@ -162,24 +177,19 @@ async def _lacks(connection: Connection) -> Lacks:
             [_journal_view(boot, seq, held.get(boot, 0)) for boot, seq in sorted(gone.items())],
             await lost_rows(db, price_rows),
             lost_numbers(numbers, await load_numbers(db)),
-            restored(
-                memory.restored,
-                memory.audit,
-                head=await audit_head(db),
-                hash_there=await audit_hash(db, (memory.audit or AuditHead(0, "")).id),
-                now_ms=memory.now_ms,
-            ),
+            await find_restored(memory, db),
             price_rows,
         )
 
 
-async def _forget(connection: Connection) -> None:
-    """A gateway that has not looked yet must not find the same again: the head of the log is
-    entered here."""
+async def _forget(connection: Connection, prices: dict[str, list[int]]) -> None:
+    """What is confirmed. A gateway that has not looked yet must not find the same again: the head
+    of the log is entered here."""
     async with _stores(connection) as (redis, db):
         past = PostgresPast(redis)
         await past.enter_audit(await audit_head(db))
         await NumberPast(redis).forget()
+        await PricePast(redis).forget(prices)
         await past.confirm()
 
 

@@ -42,6 +42,8 @@ class Obstacle(StrEnum):
     """Use of its month in another currency, of which there is no invoice."""
     DEAD_LETTERS = "dead_letters"
     """Records that Postgres refused and that wait for a person."""
+    NUMBER_GIVEN = "number_given"
+    """The number that is next is on an invoice that a customer has and Postgres has lost."""
     ROLLUPS_DIFFER = "rollups_differ"
     LINES_DISAGREE = "lines_disagree"
 

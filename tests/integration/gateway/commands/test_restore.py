@@ -79,3 +79,33 @@ async def test_numbers_that_customers_have_already(
     assert json.loads(said)["numbers"] == [{"series": "INV-2026-", "had": 7, "has": 5}]
     status, said = weir("check", database_url=database_url, redis_url=redis_url)
     assert (status, said.splitlines()[-1].split()) == (1, ["INV-2026-", "7", "5"])
+    status, said = weir("confirm", "--json", database_url=database_url, redis_url=redis_url)
+    assert (status, json.loads(said)["numbers"][0]["had"]) == (0, 7)
+    assert weir("check", database_url=database_url, redis_url=redis_url)[0] == 0
+
+
+async def test_prices_that_nobody_wants_back(
+    system: Graves, database_url: str, redis_url: str
+) -> None:
+    """A new Postgres beside an old Redis: confirmed, they are told no longer. Not unasked: until
+    then they can be put back."""
+    lost = "INSERT INTO model (id, context_tokens, max_output_tokens, default_output_tokens) VALUES"
+    async with system.engine.begin() as db:
+        await db.execute(text(f"{lost} ('m', 9, 9, 9)"))
+        await db.execute(
+            text(
+                "INSERT INTO price_entry (model, provider, currency, input_pico, output_pico,"
+                " effective_from) VALUES ('m', 'self', 'USD', 1, 1,"
+                " date_trunc('hour', now()) + interval '2 h')"
+            )
+        )
+    await RestoreWatch(system.redis, system.engine, Everyone(), kept_ms=3_600_000).turn()
+    async with system.engine.begin() as db:
+        await db.execute(text("SET LOCAL session_replication_role = replica"))
+        await db.execute(text("DELETE FROM price_entry"))
+    stores = {"database_url": database_url, "redis_url": redis_url}
+    assert weir("confirm", **stores) == (2, "weir: no changes are known to be lost\n")
+    assert "lost of price_entry: 1" in weir("check", **stores)[1]
+    status, said = weir("confirm", "--forget-prices", "--json", **stores)
+    assert (status, json.loads(said)) == (0, {"forgotten_prices": {"price_entry": [1]}})
+    assert weir("check", **stores) == (0, "Postgres holds all that is known of it\n")
