@@ -62,6 +62,7 @@ CLOSED: Mapping[str, Collection[str]] = {
         *Kind, *Rebuilt, "granted", "paused", "money_unknown", "unavailable", "taken", "failed",
         "given_back", "kept", "within", "over", "exported", "dropped",
     },
+    "signal": {"traces", "metrics"},
     "simulated": {"true", "false"},
     "surface": {*SURFACES, OTHER},
     "threshold": {"80", "100"},

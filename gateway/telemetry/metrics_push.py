@@ -12,11 +12,16 @@ import time
 from collections.abc import Awaitable, Callable
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 from prometheus_client.metrics_core import Metric as Family
 
+from gateway.telemetry.collector_session import CollectorSession
+from gateway.telemetry.collectors import Taken
 from gateway.telemetry.logs import log_failure
 from gateway.telemetry.otlp_metrics import metrics_data
 from gateway.telemetry.reading import families_of
@@ -47,7 +52,11 @@ class MetricsPush:
         timeout_s: float = TIMEOUT_S,
         registry: CollectorRegistry = REGISTRY,
     ) -> None:
-        self._exporter = OTLPMetricExporter(endpoint=url, timeout=timeout_s)
+        self._session = CollectorSession(
+            ExportMetricsServiceResponse, "rejected_data_points", timeout_s
+        )
+        self._exporter = OTLPMetricExporter(endpoint=url, timeout=timeout_s, session=self._session)
+        self._last = Taken("metrics")
         self._resource = resource
         self._refresh = refresh
         self._period_s = period_ms / 1000
@@ -80,9 +89,12 @@ class MetricsPush:
             taken = False
         PUSHES.labels("taken" if taken else "failed").inc()
         if not taken and not self._failing:
-            _log.warning("metrics: the collector does not take them; they are counted on")
+            why = self._session.why_not or "nothing was sent"
+            _log.warning("metrics: the collector does not take them (%s); they are counted on", why)
         if taken and self._failing:
             _log.info("metrics: the collector takes them again")
+        if taken:
+            self._last.now()
         self._failing = not taken
         return taken
 
@@ -110,6 +122,7 @@ class MetricsPush:
         try:
             data = metrics_data(families, self._resource, now_ns=time.time_ns())
             taken = self._exporter.export(data) is MetricExportResult.SUCCESS
+            taken = taken and not self._session.rejected
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile

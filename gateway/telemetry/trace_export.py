@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -20,6 +21,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from gateway.telemetry import traces as metrics
+from gateway.telemetry.collector_session import CollectorSession
+from gateway.telemetry.collectors import Taken
 from gateway.telemetry.tracing import SpanData
 
 SPANS_MAX = 8_192
@@ -52,7 +55,9 @@ class SpanExport:
     ) -> None:
         """Its thread runs from now on. Headers, certificates and compression are the exporter's to
         read from the environment."""
-        self._counted = _Counted(OTLPSpanExporter(endpoint=url, timeout=timeout_s))
+        session = CollectorSession(ExportTraceServiceResponse, "rejected_spans", timeout_s)
+        exporter = OTLPSpanExporter(endpoint=url, timeout=timeout_s, session=session)
+        self._counted = _Counted(exporter, session)
         self._processor = BatchSpanProcessor(
             self._counted,
             max_queue_size=spans_max,
@@ -93,8 +98,10 @@ class SpanExport:
 class _Counted(SpanExporter):
     """The exporter, with what becomes of each span counted. Called by the thread alone."""
 
-    def __init__(self, exporter: SpanExporter) -> None:
+    def __init__(self, exporter: SpanExporter, session: CollectorSession) -> None:
         self._exporter = exporter
+        self._session = session
+        self._taken = Taken("traces")
         self._failing = False
         self._ended = False
         self.done = 0
@@ -106,14 +113,21 @@ class _Counted(SpanExporter):
         with contextlib.suppress(Exception):  # counted and told below, as any other failure
             result = self._exporter.export(spans)
         self.done += len(spans)
-        taken = result is SpanExportResult.SUCCESS
-        metrics.SPANS.labels(result="exported" if taken else "failed").inc(len(spans))
+        failed = len(spans)
+        if result is SpanExportResult.SUCCESS:
+            failed = min(failed, self._session.rejected)
+        metrics.SPANS.labels(result="exported").inc(len(spans) - failed)
+        metrics.SPANS.labels(result="failed").inc(failed)
+        taken = failed == 0
+        if taken:
+            self._taken.now()
         if taken is self._failing:
             self._failing = not taken
             if taken:
                 _log.info("traces: the collector takes them again")
             else:
-                _log.warning("traces: the collector does not take them; requests go on")
+                why = self._session.why_not or "nothing was sent"
+                _log.warning("traces: the collector does not take them (%s); requests go on", why)
         return result
 
     def shutdown(self) -> None:
