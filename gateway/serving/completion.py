@@ -55,7 +55,7 @@ from gateway.serving.tracing import NO_TRACING, Tracing
 from gateway.serving.upstream_body import PATHS
 from gateway.serving.withdrawal import check_not_withdrawn
 from gateway.telemetry import trace_names as steps
-from gateway.telemetry.log_context import begin_request, name_caller, name_model
+from gateway.telemetry.log_context import begin_request, name_caller, name_model, name_trace
 from gateway.telemetry.logs import log_failure
 from gateway.wire.bodies import Endpoint
 from gateway.wire.request import CompletionRequest
@@ -214,6 +214,8 @@ class Completions:
         """What is withdrawn is told to those that are live: of what came just before, see here."""
         try:
             check_not_withdrawn(key, self._directory)
+        self._tracing.join(arrival.trace, arrival.headers)
+        name_trace(arrival.trace.trace_id)
         except WeirError as refusal:
             live.withdraw(refusal)
 

@@ -44,20 +44,23 @@ class Tracing:
         self._targets = targets or {}
 
     def begin(self, headers: Mapping[bytes, bytes], *, at_ms: int, at_us: int) -> RequestTrace:
-        """The trace of a request that came at `at_ms` (Unix ms), `at_us` on the clock."""
+        """The trace of a request that came at `at_ms` (Unix ms), `at_us` on the clock: one of our
+        own until it is known who asks."""
+        return RequestTrace(self._clock, at_ms=at_ms, at_us=at_us, sampled=self._keeping.draw())
+
+    def join(self, trace: RequestTrace, headers: Mapping[bytes, bytes]) -> None:
+        """Who asks has a key: take its context, as `WEIR_TRACE_CONTEXT` has it. Without a key
+        nobody writes into a trace of somebody's."""
         value = headers.get(HEADER)
-        remote = None
-        if value is not None and self._context != "ignore":
-            remote = read_traceparent(value)
-        goes_on = self._context == "continue"
-        return RequestTrace(
-            self._clock,
-            at_ms=at_ms,
-            at_us=at_us,
-            sampled=self._keeping.draw(),
-            remote=remote if goes_on else None,
-            link=None if goes_on else remote,
-        )
+        if value is None or self._context == "ignore":
+            return
+        remote = read_traceparent(value)
+        if remote is None:
+            return
+        if self._context == "continue":
+            trace.go_on_with(remote)
+        else:
+            trace.link = remote
 
     def end(self, arrival: Arrival) -> None:
         """The request has ended: keep its trace, or not. Does not raise."""
@@ -96,6 +99,9 @@ class _NoTracing(Tracing):
     def begin(self, headers: Mapping[bytes, bytes], *, at_ms: int, at_us: int) -> RequestTrace:
         """The same for all."""
         return NO_TRACE
+
+    def join(self, trace: RequestTrace, headers: Mapping[bytes, bytes]) -> None:
+        """Nothing."""
 
     def end(self, arrival: Arrival) -> None:
         """Nothing."""

@@ -128,23 +128,27 @@ class RequestTrace:
         at_ms: int,
         at_us: int,
         sampled: bool,
-        remote: RemoteSpan | None = None,
-        link: RemoteSpan | None = None,
     ) -> None:
         """It came at `at_ms` (Unix ms), which is `at_us` on the clock. `sampled`: it is kept,
-        whatever becomes of it. `remote` is the client's span that caused it."""
+        whatever becomes of it."""
         self.now_us = clock.monotonic_us
         self.at_ms = at_ms
         self.at_us = at_us
         self.sampled = sampled
-        self.remote = remote
-        self.link = link
-        self.trace_id = random.getrandbits(128) or 1 if remote is None else remote.trace_id
+        self.remote: RemoteSpan | None = None
+        """The client's span that caused it."""
+        self.link: RemoteSpan | None = None
+        self.trace_id = random.getrandbits(128) or 1
         self.steps: list[Step] = []
         self.failure: Failure | None = None
         """What its client was told, or would have been."""
         self._within: Step | None = None
         """The step of the straight line that is open."""
+
+    def go_on_with(self, remote: RemoteSpan) -> None:
+        """It is part of the client's trace. Before anybody was told of its id."""
+        self.remote = remote
+        self.trace_id = remote.trace_id
 
     async def of(
         self, name: str, work: Awaitable[T], tell: Callable[[], Attributes] | None = None

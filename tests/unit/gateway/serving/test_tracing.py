@@ -197,6 +197,18 @@ async def test_a_clients_context(
     assert root.link == link
 
 
+@pytest.mark.parametrize("context", ["continue", "link"])
+async def test_without_a_key_nobody_writes_into_a_trace(context: str) -> None:
+    """Its trace is one of our own, and knows nothing of the other."""
+    gateway = MemoryGateway()
+    traces = traced(gateway, context=context)
+    headers = {**CLIENT, b"authorization": b"Bearer sk-weir-none"}
+    answer = await gateway.serve(gateway.a_client(), headers=headers)
+    assert answer.status == 401
+    assert traces.root.trace_id != TRACE_ID
+    assert (traces.root.parent_id, traces.root.link) == (None, None)
+
+
 async def test_a_malformed_context_begins_a_trace_of_our_own() -> None:
     """And is no reason to refuse anything."""
     gateway = MemoryGateway(events.answer(["a"]))
