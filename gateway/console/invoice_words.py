@@ -13,8 +13,8 @@ ADVICE = {
     Obstacle.STILL_OPEN: "Wait until these requests have ended, or issue with a reason.",
     Obstacle.UNBILLED: "Draft the invoice in the other currency too, or issue with a reason.",
     Obstacle.DEAD_LETTERS: "Look at them with weir dead-letters list, or issue with a reason.",
-    Obstacle.NUMBER_GIVEN: "Issue the lost invoices again first, in their order: weir restore "
-    "check names them.",
+    Obstacle.NUMBER_GIVEN: "Issue the lost invoices again first, in their order. They are named "
+    "by weir restore check.",
     Obstacle.ROLLUPS_DIFFER: "Nothing can be issued before it is known why: see Reconciliation.",
     Obstacle.LINES_DISAGREE: "Nothing can be issued before it is known why: see Reconciliation.",
 }
