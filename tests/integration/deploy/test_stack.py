@@ -87,6 +87,22 @@ def test_a_passing_health_check_can_fail(up: Stack) -> None:
         up.until_healthy(name)
 
 
+def test_a_backup_is_restored(up: Stack) -> None:
+    """The page's commands of Postgres' container, on a database that was lost, while gateways run:
+    each record is there again."""
+    before = _rows(up)
+    assert before
+    dump, restore = _commands_of("docker compose exec -T postgres ")
+    folder = up.container.volume("backup", up.uid("postgres"))
+    lost = ("dropdb --username=weir --force weir", "createdb --username=weir weir")
+    for line in (dump, *lost, restore):
+        _in_postgres(up, f"cd {folder}; {line}")
+    up.finish("migrate")
+    assert _rows(up) == before
+    for name in ("gateway-1", "gateway-2"):
+        up.until_healthy(name)
+
+
 def test_it_stops_in_time(up: Stack) -> None:
     """Each service within its grace time, with status 0; a gateway finds its journal again."""
     assert up.stop("gateway-1") == 0
@@ -96,9 +112,25 @@ def test_it_stops_in_time(up: Stack) -> None:
 
 def _commands_of_the_page() -> list[list[str]]:
     """What docs/operations/compose.md runs in a gateway's container."""
+    return [shlex.split(line) for line in _commands_of("docker compose exec gateway-1 ")]
+
+
+def _commands_of(prefix: str) -> list[str]:
     lines = (compose_file.ROOT / "docs/operations/compose.md").read_text().splitlines()
-    prefix = "docker compose exec gateway-1 "
-    return [shlex.split(line.removeprefix(prefix)) for line in lines if line.startswith(prefix)]
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+
+
+def _in_postgres(up: Stack, line: str) -> None:
+    """Run it there; an address of this machine stands in for the container's own socket."""
+    given = up.environment("postgres")
+    words = ("sh", "-ec", line)
+    address = {
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(up.ports["postgres"]),
+        "PGPASSWORD": given["POSTGRES_PASSWORD"],
+    }
+    done = up.container.run(up.uid("postgres"), words, given | address)
+    assert done.returncode == 0, (line, done.stderr)
 
 
 def _rows(up: Stack) -> list[compose_file.Json]:
