@@ -10,12 +10,19 @@ from gateway.http.openapi_answers import HealthAnswer, ReadinessAnswer
 from gateway.http.openapi_operations import described
 from gateway.serving.condition import Condition
 from gateway.telemetry.reading import prometheus_text
+from gateway.telemetry.shared_reading import SharedReading
 
 
 def health_handlers(
     condition: Callable[[], Condition], refresh_gauges: Callable[[], Awaitable[None]]
 ) -> list[ControllerRouterHandler]:
     """The three handlers. `condition` is what is degraded now."""
+
+    async def read() -> bytes:
+        await refresh_gauges()
+        return await prometheus_text()
+
+    reading = SharedReading(read)
 
     @get("/healthz", opt=described(HealthAnswer))
     async def healthz() -> dict[str, str]:
@@ -34,8 +41,8 @@ def health_handlers(
 
     @get("/metrics", opt=described(media_type="text/plain"))
     async def metrics() -> Response[bytes]:
-        """Prometheus' text format."""
-        await refresh_gauges()
-        return Response(await prometheus_text(), headers={"content-type": CONTENT_TYPE_LATEST})
+        """Prometheus' text format. Who asks within a second of another waits for its end."""
+        text = await reading.latest()
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
     return [healthz, readyz, metrics]
