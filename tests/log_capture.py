@@ -36,6 +36,7 @@ def logging_to(level: str = "INFO", form: str = "text", requests: str = "failed"
             configure_logging(level, form, requests)
             yield log
     finally:
+        logging.captureWarnings(False)
         root.handlers[:] = handlers
         root.setLevel(before)
         REQUESTS.setLevel(of_requests)

@@ -5,7 +5,9 @@ import logging
 import sys
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
+
+from prometheus_client import Counter
 
 from gateway.telemetry.log_lines import JsonLines, Lines, TextLines, name_of, stack_of
 
@@ -15,15 +17,29 @@ REQUEST_LEVELS = {"failed": logging.WARNING, "all": logging.INFO, "none": loggin
 """From which level on lines about requests are written (`request_lines`)."""
 REQUESTS = logging.getLogger("gateway.requests")
 _FORMS: dict[str, type[Lines]] = {"text": TextLines, "json": JsonLines}
+LOST = Counter(
+    "weir_log_lines_lost_total",
+    "Lines of the log that could not be made or written: a bug, or a full disk.",
+)
 _log = logging.getLogger(__name__)
+
+
+class _Quiet(logging.StreamHandler[TextIO]):
+    """Where a line cannot be made or written, Python's own would print the message's arguments,
+    which may be a prompt."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Count it."""
+        LOST.inc()
 
 
 def configure_logging(level: str = "INFO", form: str = "text", requests: str = "failed") -> None:
     """One line an event, UTC, to standard error; `LEVELS`, `FORMATS`, `REQUEST_LEVELS`."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Quiet(sys.stderr)
     handler.setFormatter(_FORMS[form]())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     REQUESTS.setLevel(max(logging.getLogger().level, REQUEST_LEVELS[requests]))
+    logging.captureWarnings(True)
     # Exporters log each failure; who uses them tells of the first, and counts.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 

@@ -19,3 +19,9 @@ SPANS = Counter(
     "waited for it.",
     ["result"],
 )
+# There from the start, so that an increase sees the first one.
+for _reason in ("ratio", "failed", "fell_back", "retried", "slow"):
+    KEPT.labels(_reason)
+    NOT_KEPT.labels(_reason)
+for _result in ("exported", "failed", "dropped"):
+    SPANS.labels(_result)

@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import threading
+import warnings
 from unittest import mock
 
 import pytest
@@ -12,6 +13,7 @@ from log_capture import logging_to
 
 from gateway.telemetry.log_lines import MESSAGE_CHARACTERS_MAX, JsonLines, TextLines
 from gateway.telemetry.logs import (
+    LOST,
     log_end_of_loop,
     log_failure,
     log_loop_failure,
@@ -214,4 +216,43 @@ def test_what_ends_the_process_or_a_thread_is_one_line() -> None:
     ends, of_thread = log.lines
     assert "the process ends: RuntimeError at" in ends
     assert "a thread ends: ValueError at test_logs.py" in of_thread
+    assert PROMPT not in log.getvalue()
+
+
+def test_a_line_that_cannot_be_made_is_counted_and_quotes_nobody() -> None:
+    """Python's own handler prints the arguments."""
+    before = LOST._value.get()
+    with logging_to() as log:
+        LOG.info("of %d", PROMPT)
+    assert log.getvalue() == ""
+    assert LOST._value.get() == before + 1
+
+
+def test_a_librarys_warning_is_one_line_without_its_words() -> None:
+    """Instead of the code that warns on standard error."""
+    with logging_to() as log, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(f"cannot read {PROMPT!r}", UserWarning, stacklevel=1)
+    (line,) = log.lines
+    assert "py.warnings" in line
+    assert PROMPT not in line
+
+
+def test_what_nobody_could_catch_is_one_line() -> None:
+    """As what an object raises while it is thrown away."""
+
+    class Breaks:
+        def __del__(self) -> None:
+            raise ValueError(PROMPT)
+
+    hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
+    try:
+        with logging_to() as log:
+            log_uncaught()
+            one = Breaks()
+            del one
+    finally:
+        sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
+    (line,) = log.lines
+    assert "what nobody could catch was raised: ValueError at test_logs.py" in line
     assert PROMPT not in log.getvalue()
