@@ -22,7 +22,6 @@ _OURS = frozenset({"gateway", "billing", "backend", "migrations"})
 _CAUSES_MAX = 5
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN = re.compile(r"[^\s\"=]+")
-_QUOTING = re.compile(r"[\n<>(){}\[\]:'\"=]")
 _CONVERSION = re.compile(r"%%|%(?:\(\w*\))?[#0\- +]*[\d*]*(?:\.[\d*]+)?[a-zA-Z]")
 
 
@@ -130,12 +129,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _of_others(record: logging.LogRecord) -> str:
     """What another library says, without the values that it says it of: numbers are kept. Where
-    it has put the values in already, all before the first that might be one."""
+    there are none it may have put them in already, and where in its code it says so is all."""
     if isinstance(record.msg, BaseException):
         return name_of(record.msg)
     template = str(record.msg)
     if not record.args:
-        return _QUOTING.split(template, maxsplit=1)[0].strip() or "…"
+        return f"… at {record.filename}:{record.lineno} {record.funcName}"
     values = record.args if isinstance(record.args, tuple) else tuple(record.args.values())
     shown = iter(str(value) if isinstance(value, int | float) else "…" for value in values)
     return _CONVERSION.sub(lambda at: "%" if at[0] == "%%" else next(shown, "…"), template)
