@@ -6,6 +6,7 @@ attributes have such variables too, which the exporter reads by itself
 import re
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import urlsplit
 
 _WEB_ADDRESS = re.compile(r"https?://[^/?#\s]+[^\s]*")
 _PROTOCOL = "http/protobuf"
@@ -29,7 +30,7 @@ def endpoint_of(signal: Literal["traces", "metrics"], environ: Mapping[str, str]
     url = environ.get(name, "").strip()
     if not url:
         return ""
-    if not _WEB_ADDRESS.fullmatch(url):
+    if not _WEB_ADDRESS.fullmatch(url) or not _has_port(url):
         raise OtlpError(f"{name} must begin with https:// or http:// and a host")
     for protocol in (f"OTEL_EXPORTER_OTLP_{of_signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         asked = environ.get(protocol, "").strip()
@@ -38,3 +39,11 @@ def endpoint_of(signal: Literal["traces", "metrics"], environ: Mapping[str, str]
         if asked:
             break
     return url.rstrip("/") + path if path else url
+
+
+def _has_port(url: str) -> bool:
+    """Whether its port, if it names one, is a number that one can have."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False

@@ -28,6 +28,8 @@ _BATCH_FLOOR_PERMILLE_MAX = 500
 _BATCH_WAIT_MS_MAX = 604_800_000
 _TRACE_CONTEXTS = ("continue", "link", "ignore")
 _WEB_ADDRESS = re.compile(r"https?://[^/?#\s]")
+_TRACE_KEPT_PER_S_MAX = 1_000
+_PUSH_MS_MIN, _PUSH_MS_MAX = 100, 3_600_000
 _SECRET = re.compile(
     r"(?!whsec_).+|whsec_(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 )
@@ -173,6 +175,19 @@ def _check(settings: Settings) -> None:
     """Refuse what would switch limits or metering off without a word."""
     listen_address(settings)
     if settings.lease_renew_ms * 2 >= settings.lease_ttl_ms:
+def _check_telemetry(settings: Settings) -> None:
+    if settings.trace_ratio_permille > 1000:
+        raise SettingsError("WEIR_TRACE_RATIO_PERMILLE must be at most 1000, all of them")
+    if settings.trace_kept_per_s > _TRACE_KEPT_PER_S_MAX:
+        raise SettingsError(f"WEIR_TRACE_KEPT_PER_S must be at most {_TRACE_KEPT_PER_S_MAX}")
+    if settings.trace_context not in _TRACE_CONTEXTS:
+        raise SettingsError(f"WEIR_TRACE_CONTEXT must be one of {', '.join(_TRACE_CONTEXTS)}")
+    if not _PUSH_MS_MIN <= settings.metrics_push_ms <= _PUSH_MS_MAX:
+        raise SettingsError(
+            f"WEIR_METRICS_PUSH_MS must be from {_PUSH_MS_MIN} to {_PUSH_MS_MAX}, an hour"
+        )
+
+
         raise SettingsError(
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
             "while their requests run"
@@ -195,10 +210,7 @@ def _check(settings: Settings) -> None:
         raise SettingsError("WEIR_ALERT_WEBHOOK_URL must begin with https:// or http:// and a host")
     if settings.alert_webhook_secret and not _SECRET.fullmatch(settings.alert_webhook_secret):
         raise SettingsError("WEIR_ALERT_WEBHOOK_SECRET begins with whsec_, and no base64 follows")
-    if settings.trace_ratio_permille > 1000:
-        raise SettingsError("WEIR_TRACE_RATIO_PERMILLE must be at most 1000, all of them")
-    if settings.trace_context not in _TRACE_CONTEXTS:
-        raise SettingsError(f"WEIR_TRACE_CONTEXT must be one of {', '.join(_TRACE_CONTEXTS)}")
+    _check_telemetry(settings)
     for name, value, allowed in (
         ("FORMAT", settings.log_format, FORMATS),
         ("LEVEL", settings.log_level, LEVELS),

@@ -52,6 +52,8 @@ def test_the_url_is_what_opentelemetry_says_it_is(environ: dict[str, str], url: 
     [
         (BASE, "collector:4318"),
         (BASE, "http:///no/host"),
+        (BASE, "http://collector:port"),
+        (OF_TRACES, "http://collector:99999/v1/traces"),
         (OF_TRACES, "grpc://collector:4317"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
