@@ -27,9 +27,9 @@ _LEASE_TTL_MS_MAX = 600_000
 _BATCH_FLOOR_PERMILLE_MAX = 500
 _BATCH_WAIT_MS_MAX = 604_800_000
 _TRACE_CONTEXTS = ("continue", "link", "ignore")
-_WEB_ADDRESS = re.compile(r"https?://[^/?#\s]")
 _TRACE_KEPT_PER_S_MAX = 1_000
 _PUSH_MS_MIN, _PUSH_MS_MAX = 100, 3_600_000
+_WEB_ADDRESS = re.compile(r"https?://[^/?#\s]")
 _SECRET = re.compile(
     r"(?!whsec_).+|whsec_(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 )
@@ -171,10 +171,6 @@ def listen_address(settings: Settings) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ':8080' asks for it
 
 
-def _check(settings: Settings) -> None:
-    """Refuse what would switch limits or metering off without a word."""
-    listen_address(settings)
-    if settings.lease_renew_ms * 2 >= settings.lease_ttl_ms:
 def _check_telemetry(settings: Settings) -> None:
     if settings.trace_ratio_permille > 1000:
         raise SettingsError("WEIR_TRACE_RATIO_PERMILLE must be at most 1000, all of them")
@@ -188,6 +184,10 @@ def _check_telemetry(settings: Settings) -> None:
         )
 
 
+def _check(settings: Settings) -> None:
+    """Refuse what would switch limits or metering off without a word."""
+    listen_address(settings)
+    if settings.lease_renew_ms * 2 >= settings.lease_ttl_ms:
         raise SettingsError(
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
             "while their requests run"
