@@ -214,8 +214,6 @@ class Completions:
         """What is withdrawn is told to those that are live: of what came just before, see here."""
         try:
             check_not_withdrawn(key, self._directory)
-        self._tracing.join(arrival.trace, arrival.headers)
-        name_trace(arrival.trace.trace_id)
         except WeirError as refusal:
             live.withdraw(refusal)
 
@@ -223,6 +221,8 @@ class Completions:
         await self._directory.waken()
         caller = self._caller(arrival, now_ms=arrival.at_ms)
         name_caller(caller.tenant.id, caller.key.id)
+        self._tracing.join(arrival.trace, arrival.headers)
+        name_trace(arrival.trace.trace_id)
         return caller
 
     def _caller(self, arrival: Arrival, *, now_ms: int) -> Caller:
