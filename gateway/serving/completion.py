@@ -245,7 +245,6 @@ class Completions:
         return caller
 
     async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
-        name_model(model.id)
         """The request, once somebody is there who may serve it: no worker can be waited for. Raises
         what `Places.until_worker` does, Unpriced, and what reading it and its model raise."""
         body = await arrival.connection.body()
@@ -253,6 +252,7 @@ class Completions:
             arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
         )
         model = usable_model(caller, request.model, self._directory)
+        name_model(model.id)
         asked = request_class(caller, asked_batch=request.asked_batch)
         spending = spending_of(
             caller, model.id, self._directory, at_ms=arrival.at_ms, request_class=asked
