@@ -59,10 +59,10 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_LOG_LEVEL", "info"),
         ("WEIR_LOG_REQUESTS", "some"),
         ("WEIR_METRICS_PUSH_MS", "0"),
-    ],
         ("WEIR_METRICS_PUSH_MS", "1"),
         ("WEIR_METRICS_PUSH_MS", "3600001"),
         ("WEIR_TRACE_KEPT_PER_S", "1001"),
+    ],
 )
 def test_what_would_break_a_promise_is_refused_by_name(name: str, value: str) -> None:
     """B23: no lease that lapses while its request runs, no shipper that ships nothing."""
