@@ -26,6 +26,8 @@ from gateway.domain.tenant import ApiKey, Limits, Model, Tenant, Worker
 
 Value = TypeVar("Value")
 
+WITHDRAWN = 2**63
+"""A row that is withdrawn itself knows of every withdrawal."""
 KNOWN_LIMITS_MAX = 10_000
 """Different limits that are kept to be shared by those who have the same."""
 
@@ -78,7 +80,8 @@ class DirectoryContent:
         self._said_aside: set[str] = set() if earlier is None else earlier._said_aside  # noqa: SLF001
         self._keys: dict[bytes, ApiKey] = {}
         self._digests: dict[str, bytes] = {}
-        self._changed: dict[tuple[str, str], int] = {}
+        self._known_until: dict[tuple[str, str], int] = {}
+        """Of keys and tenants, up to which change their rows know of every withdrawal."""
         self._revocations: dict[tuple[str, str], Revocation] = (
             {} if earlier is None else earlier._revocations  # noqa: SLF001 - its own class
         )
@@ -139,7 +142,7 @@ class DirectoryContent:
     def revoke(
         self, revocations: Iterable[Revocation], *, forget_before_ms: int
     ) -> DirectoryChange:
-        """Apply revocations that are newer than the rows in memory, and remember them for rows
+        """Apply revocations that the rows in memory do not know of, and remember them for rows
         that are read later."""
         change = DirectoryChange()
         for revocation in revocations:
@@ -162,11 +165,11 @@ class DirectoryContent:
         )
 
     def unwritten_revocations(self) -> list[Revocation]:
-        """Those that are newer than the rows in memory."""
+        """Those that the rows in memory do not know of."""
         return [
             revocation
             for subject, revocation in self._revocations.items()
-            if subject in self._changed and self._overtaken(subject) is not None
+            if self._overtaken(subject) is not None
         ]
 
     def apply_known_revocations(self) -> None:
@@ -189,7 +192,8 @@ class DirectoryContent:
                 change.tenants.append(self.tenants[tenant.id])
 
     def _put_tenant(self, row: Row[Any]) -> Tenant | None:
-        self._changed["tenant", row.id] = row.changed
+        is_suspended = row.suspended_at is not None
+        self._known_until["tenant", row.id] = WITHDRAWN if is_suspended else row.resumed_change
         try:
             tenant = tenant_from(row, self._known_limits)
         except (msgspec.ValidationError, ValueError):
@@ -202,7 +206,7 @@ class DirectoryContent:
         return tenant
 
     def _put_key(self, row: Row[Any]) -> ApiKey | None:
-        self._changed["key", row.id] = row.changed
+        self._known_until["key", row.id] = 0 if row.revoked_at is None else WITHDRAWN
         digest = bytes(row.digest)
         try:
             key = key_from(row, self._known_limits)
@@ -210,18 +214,24 @@ class DirectoryContent:
             logger.exception("directory: key %s cannot be read and is left out", row.id)
             self._keys.pop(digest, None)
             return None
-        revocation = self._overtaken(("key", row.id))
-        if revocation is not None:
-            key = _revoked(key, revocation)
         self._keys[digest] = key
         self._digests[key.id] = digest
+        revocation = self._overtaken(("key", row.id))
+        if revocation is not None:
+            self._keys[digest] = key = _revoked(key, revocation)
         return key
 
     def _overtaken(self, subject: tuple[str, str]) -> Revocation | None:
-        """The revocation of `subject` that is newer than its row in memory."""
+        """The revocation of `subject` that its row in memory does not know of. Not the row's
+        `changed` says so: a row of a restored backup that is changed is newer than what it lacks.
+        A key is revoked for good, or has ended by then as it was rotated; a tenant is resumed."""
         revocation = self._revocations.get(subject)
-        if revocation is None or revocation.changed <= self._changed.get(subject, 0):
+        known_until = self._known_until.get(subject, WITHDRAWN)
+        if revocation is None or revocation.changed <= known_until:
             return None
+        key = self._keys.get(self._digests.get(revocation.subject_id, b""))
+        if revocation.kind == "key" and key is not None and key.expires_at_ms is not None:
+            return None if key.expires_at_ms <= revocation.at_ms else revocation
         return revocation
 
 

@@ -38,6 +38,7 @@ TENANT_COLUMNS: tuple[ColumnElement[Any], ...] = (
     tenant.c.id,
     tenant.c.name,
     tenant.c.suspended_at,
+    tenant.c.resumed_change,
     tenant.c.currency,
     tenant.c.time_zone,
     tenant.c.billing_profile,

@@ -1,8 +1,9 @@
 """Revocations in Redis, so that they are seen also by a gateway that Postgres does not answer.
 
 One sorted set; a member is `key:<id>:<changed>` or `tenant:<id>:<changed>`, scored by the Unix
-milliseconds of the revocation. `changed` is the number of the row's change in Postgres: whoever
-holds a row at least as new knows better than the entry, so a resumed tenant needs no removal.
+milliseconds of the revocation. `changed` is the number of the row's change in Postgres: a tenant
+that was resumed by a later one (`resumed_change`) knows better than the entry, also where that
+could not be removed. No other change of a row undoes it.
 """
 
 import asyncio
@@ -64,6 +65,19 @@ async def forget_revocations(redis: RedisClient, kind: str, subject_id: str) -> 
         logger.warning("revocation not removed from Redis: %s", type(error).__name__)
         return False
     return True
+
+
+async def last_revocation(redis: RedisClient, kind: str, subject_id: str) -> int:
+    """The newest change of that subject's revocations, within 0.25 s; 0 where none is known, or
+    Redis does not answer."""
+    try:
+        async with asyncio.timeout(PUBLISH_TIMEOUT_S):
+            known = await read_revocations(redis, since_ms=0)
+    except (RedisError, OSError, TimeoutError) as error:
+        logger.warning("revocations not read from Redis: %s", type(error).__name__)
+        return 0
+    of_it = (each for each in known if (each.kind, each.subject_id) == (kind, subject_id))
+    return max((each.changed for each in of_it), default=0)
 
 
 async def read_revocations(redis: RedisClient, *, since_ms: int) -> list[Revocation]:

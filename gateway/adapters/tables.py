@@ -61,6 +61,7 @@ tenant = Table(
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False),
     Column("suspended_at", DateTime(timezone=True)),
+    Column("resumed_change", BigInteger, nullable=False, server_default=text("0")),
     Column("currency", Text, nullable=False),
     Column("time_zone", Text, nullable=False),
     Column("billing_profile", JSONB, nullable=False, server_default=text("'{}'::jsonb")),

@@ -6,6 +6,7 @@ from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.adapters.directory_rows import KEY_COLUMNS, TENANT_COLUMNS, key_from, tenant_from
+from gateway.adapters.revocations import last_revocation
 from gateway.adapters.tables import api_key
 from gateway.adapters.tables import tenant as tenant_table
 from gateway.administration.billing_profiles import check_billing_profile, profile_columns
@@ -89,7 +90,10 @@ class TenantVerbs(Store):
             values["time_zone"] = check_time_zone(time_zone)
         if billing_profile is not None:
             values |= profile_columns(check_billing_profile(billing_profile))
-        updated, changed = await self._update(actor, tenant_id, values, suspended)
+        withdrawn = 0
+        if suspended is False and self._redis is not None:
+            withdrawn = await last_revocation(self._redis, "tenant", tenant_id)
+        updated, changed = await self._update(actor, tenant_id, values, suspended, withdrawn)
         if suspended and changed is not None:
             await self._publish("tenant", tenant_id, changed)
         elif suspended is False:
@@ -98,12 +102,20 @@ class TenantVerbs(Store):
 
     @verb
     async def _update(
-        self, actor: str, tenant_id: str, values: dict[str, object], suspended: bool | None
+        self,
+        actor: str,
+        tenant_id: str,
+        values: dict[str, object],
+        suspended: bool | None,
+        withdrawn: int,
     ) -> tuple[Tenant, int | None]:
         async with self._changing(actor) as change:
             before = await existing_tenant(change.db, tenant_id)
             if suspended is not None and suspended != before.suspended:
                 values["suspended_at"] = instant_of(self._now_ms()) if suspended else None
+            elif suspended is False and await _lacks(change.db, tenant_id, withdrawn):
+                # A trigger writes the number of this change instead.
+                values["resumed_change"] = tenant_table.c.resumed_change + 1
             if not values:
                 return before, None
             if values.get("currency", before.currency) != before.currency:
@@ -177,6 +189,12 @@ async def named_tenant(db: AsyncConnection, tenant_id: str) -> Tenant:
         return await existing_tenant(db, tenant_id)
     except NotFound as error:
         raise Unprocessable(f"tenant_id: {error.message}", param="tenant_id") from error
+
+
+async def _lacks(db: AsyncConnection, tenant_id: str, withdrawn: int) -> bool:
+    """Whether a restored Postgres knows nothing of a suspension of that change."""
+    query = select(tenant_table.c.resumed_change).where(tenant_table.c.id == tenant_id)
+    return int(await db.scalar(query) or 0) < withdrawn
 
 
 async def _found(db: AsyncConnection, tenant_id: str) -> Tenant | None:

@@ -18,6 +18,7 @@ from gateway.adapters.postgres import async_engine
 from gateway.adapters.postgres_past import PostgresPast, audit_head, find_restored
 from gateway.adapters.price_past import PricePast, lost_rows
 from gateway.adapters.redis import RedisClient, connect_redis
+from gateway.adapters.withdrawal_past import load_withdrawn, lost_withdrawals
 from gateway.administration.views import View
 from gateway.commands.connection import REDIS_TIMEOUT_MS, Connection, connected
 from gateway.commands.output import show_list, show_one
@@ -26,6 +27,7 @@ from gateway.errors import NotFound, StoreUnavailable
 from gateway.serving.ports import LedgerUnavailable
 
 JOURNAL_COLUMNS = ("gateway_id", "boot", "had_seq", "has_seq")
+WITHDRAWN_COLUMNS = ("kind", "id")
 NUMBER_COLUMNS = ("series", "had", "has")
 
 
@@ -39,16 +41,23 @@ class Lacks(NamedTuple):
     restored: Restored | None
     price_rows: dict[str, dict[int, str]]
     """All rows that are remembered."""
+    withdrawals: list[View]
+    """Keys and tenants that are refused, and good by what Postgres says."""
 
     @property
     def is_nothing(self) -> bool:
         """Whether it holds all that is known of it."""
-        return not self.journals and not self.has_changes and not any(self.prices.values())
+        return self.is_whole and not self.has_changes
 
     @property
     def has_changes(self) -> bool:
         """Whether changes of administrators are lost, prices aside."""
         return self.restored is not None or bool(self.numbers)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds what no change of administrators is about."""
+        return not self.journals and not any(self.prices.values()) and not self.withdrawals
 
 
 @click.group()
@@ -69,6 +78,7 @@ def check_restore(connection: Connection) -> None:
             "journals": lacks.journals,
             "prices": lacks.prices,
             "numbers": [each._asdict() for each in lacks.numbers],
+            "withdrawals": lacks.withdrawals,
             "changes": changes,
         }
         show_one(view, as_json=True)
@@ -129,6 +139,9 @@ def _show(lacks: Lacks) -> None:
     for table, ids in lacks.prices.items():
         if ids:
             click.echo(f"lost of {table}: {', '.join(map(str, ids))}: weir restore prices")
+    if lacks.withdrawals:
+        click.echo("withdrawn, and not in Postgres: gateways refuse them, and write it again")
+        show_list(lacks.withdrawals, WITHDRAWN_COLUMNS, as_json=False)
     if lacks.numbers:
         click.echo("documents were issued with numbers that Postgres does not know:")
         numbers: list[View] = [each._asdict() for each in lacks.numbers]
@@ -170,6 +183,7 @@ async def _lacks(connection: Connection) -> Lacks:
         memory = await PostgresPast(redis).read()
         price_rows = await PricePast(redis).rows()
         numbers = await NumberPast(redis).read()
+        withdrawn = await load_withdrawn(redis)
         shipped = await load_shipped(db, recent=timedelta(0))
         held = {Boot(each.gateway_id, each.boot): each.seq for each in shipped}
         gone = lacking(memory.shipped, held)
@@ -179,6 +193,10 @@ async def _lacks(connection: Connection) -> Lacks:
             lost_numbers(numbers, await load_numbers(db)),
             await find_restored(memory, db),
             price_rows,
+            [
+                {"kind": each.kind, "id": each.subject_id}
+                for each in await lost_withdrawals(db, withdrawn)
+            ],
         )
 
 

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 from postgres_proxy import PostgresProxy, postgres_proxy
 from servers import eventually
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.adapters.directory import CachedDirectory
 from gateway.adapters.postgres import async_engine
 from gateway.adapters.redis import RedisClient, connect_redis
 from gateway.adapters.revocations import REVOKED_KEPT_MS, REVOKED_KEY
+from gateway.adapters.withdrawal_past import load_withdrawn, lost_withdrawals
 from gateway.administration import Administration
 from gateway.domain.tenant import Limits, Model
 
@@ -131,3 +133,95 @@ async def test_a_tenant_that_is_resumed_leaves_no_suspension_behind(
     await administration.update_tenant(ME, "acme", suspended=False)
     (left,) = await redis.zrange(REVOKED_KEY, 0, -1)
     assert left.startswith(b"tenant:acme2:")
+
+
+async def restored(engine: AsyncEngine) -> None:
+    """As a backup from before everything was withdrawn; the directory's numbers go back too."""
+    async with engine.begin() as db:
+        await db.execute(text("SET LOCAL session_replication_role = replica"))
+        await db.execute(text("UPDATE tenant SET suspended_at = NULL, changed = 1"))
+        await db.execute(text("UPDATE api_key SET revoked_at = NULL, changed = 1"))
+
+
+async def test_what_is_changed_after_a_restore_is_withdrawn_still(
+    engine: AsyncEngine, administration: Administration, redis: RedisClient
+) -> None:
+    """Other limits give neither a suspended tenant nor a revoked key back, in a gateway that starts
+    then, and what Postgres lacks is told. Resumed, the tenant is served where Redis keeps the entry
+    too; the key is revoked for good."""
+    publishing = Administration(engine, redis=redis)
+    key, secret = await administration.create_key(ME, "acme", "k", "batch")
+    digest = hashlib.sha256(secret.encode()).digest()
+    await publishing.revoke_key(ME, key.id)
+    await publishing.update_tenant(ME, "acme", suspended=True)
+    entries = await redis.zrange(REVOKED_KEY, 0, -1, withscores=True)
+    await restored(engine)
+    await publishing.put_tenant_limits(ME, "acme", Limits(rpm=100))
+    await publishing.put_key_limits(ME, key.id, Limits(rpm=100))
+
+    async def served() -> tuple[bool, bool, list[str]]:
+        directory = CachedDirectory(engine, redis=redis)
+        await directory.start()
+        found, tenant = directory.key_by_digest(digest), directory.tenant("acme")
+        unwritten = directory.unwritten_revocations() or []
+        await directory.stop()
+        assert found is not None
+        assert tenant is not None
+        kinds = sorted(each.kind for each in unwritten)
+        async with engine.connect() as db:
+            lost = await lost_withdrawals(db, await load_withdrawn(redis))
+        assert sorted(each.kind for each in lost) == kinds
+        return not tenant.suspended, found.revoked_at_ms is None, kinds
+
+    assert await served() == (False, False, ["key", "tenant"])
+    await publishing.update_tenant(ME, "acme", suspended=False)
+    assert await served() == (True, False, ["key"])
+    await redis.zadd(REVOKED_KEY, dict(entries))
+    assert await served() == (True, False, ["key"])
+    await publishing.revoke_key("weir:restore", key.id)
+    assert await served() == (True, False, [])
+
+
+async def test_a_tenant_that_was_resumed_before_a_change_stays_so(
+    engine: AsyncEngine, administration: Administration, redis: RedisClient
+) -> None:
+    """Where Redis could not forget the suspension the row knows of it: no other change undoes
+    that, and a suspension that follows counts."""
+    publishing = Administration(engine, redis=redis)
+    await publishing.update_tenant(ME, "acme", suspended=True)
+    await administration.update_tenant(ME, "acme", suspended=False)
+    await administration.put_tenant_limits(ME, "acme", Limits(rpm=100))
+    directory = CachedDirectory(engine, redis=redis, revocation_poll_ms=10)
+    await directory.start()
+    tenant = directory.tenant("acme")
+    assert tenant is not None
+    assert not tenant.suspended
+    assert directory.unwritten_revocations() == []
+    await publishing.update_tenant(ME, "acme", suspended=True)
+
+    def suspended() -> bool:
+        found = directory.tenant("acme")
+        return found is not None and found.suspended
+
+    await eventually(suspended, within_s=1)
+    await directory.stop()
+
+
+async def test_a_key_that_was_rotated_with_a_grace_and_revoked_stays_revoked(
+    engine: AsyncEngine, administration: Administration, redis: RedisClient
+) -> None:
+    """Its grace is in the backup, its revocation is not. One that ended as it was rotated needs
+    none."""
+    publishing = Administration(engine, redis=redis)
+    graced, _ = await administration.create_key(ME, "acme", "k", "batch")
+    ended, _ = await administration.create_key(ME, "acme", "k", "batch")
+    await publishing.rotate_key(ME, graced.id, grace_ms=3_600_000)
+    await publishing.rotate_key(ME, ended.id, grace_ms=0)
+    await publishing.revoke_key(ME, graced.id)
+    await restored(engine)
+    await publishing.put_key_limits(ME, graced.id, Limits(rpm=100))
+    directory = CachedDirectory(engine, redis=redis)
+    await directory.start()
+    unwritten = directory.unwritten_revocations() or []
+    await directory.stop()
+    assert [each.subject_id for each in unwritten] == [graced.id]
