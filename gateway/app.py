@@ -37,6 +37,7 @@ from gateway.administration import Administration
 from gateway.administration.invoice_desk import InvoiceDesk
 from gateway.browsing import console_of
 from gateway.clock import SystemClock
+from gateway.domain.body_room import BodyRoom
 from gateway.everywhere import everywhere_loops
 from gateway.finance import USAGE_POOL_SIZE, finance_parts, finance_router
 from gateway.gauges import open_push, show_gauges, telemetry_loops
@@ -132,6 +133,7 @@ class Gateway:
             months=self.months,
             on_uncounted=self.months.recount,
         )
+        self.body_room = BodyRoom(settings.bodies_bytes_max)
         self.bodies = BodyReader()
         self.engine = HttpEngine(
             connect_timeout_ms=settings.connect_timeout_ms,

@@ -98,6 +98,7 @@ def _show_metering(gateway: "Gateway") -> None:
 
 def _show_process(gateway: "Gateway") -> None:
     settings = gateway.settings
+    process.BODY_BYTES.set(gateway.body_room.held_bytes)
     process.DIRECTORY_AGE.set(gateway.directory.age_ms / 1000)
     process.REVOCATIONS_AGE.set(gateway.directory.revocations_age_ms / 1000)
     for measure, request_class, target_ms in (

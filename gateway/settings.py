@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from gateway.domain.body_room import TIMES_LARGEST_MIN
 from gateway.otlp import OtlpError, endpoint_of
 from gateway.telemetry.logs import FORMATS, LEVELS, REQUEST_LEVELS
 
@@ -52,6 +53,9 @@ class Settings:
     """On a volume that outlives the process. One gateway per directory."""
     listen: str = "127.0.0.1:8080"
     body_bytes_max: int = 8 * 1024 * 1024
+    bodies_bytes_max: int = 256 * 1024 * 1024
+    """Of all bodies whose requests are not admitted yet; a tenant's share is in
+    `gateway/domain/body_room.py`."""
     header_bytes_max: int = 64 * 1024
     body_read_ms_max: int = 30_000
     lease_ttl_ms: int = 10_000
@@ -187,6 +191,7 @@ def _check_telemetry(settings: Settings) -> None:
 def _check(settings: Settings) -> None:
     """Refuse what would switch limits or metering off without a word."""
     listen_address(settings)
+    _check_bodies(settings)
     if settings.lease_renew_ms * 2 >= settings.lease_ttl_ms:
         raise SettingsError(
             "WEIR_LEASE_RENEW_MS must be less than half of WEIR_LEASE_TTL_MS, or leases lapse "
@@ -220,6 +225,14 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"WEIR_LOG_{name} must be one of {', '.join(allowed)}")
     if settings.lease_ttl_ms > _LEASE_TTL_MS_MAX:
         raise SettingsError(f"WEIR_LEASE_TTL_MS must be at most {_LEASE_TTL_MS_MAX}")
+
+
+def _check_bodies(settings: Settings) -> None:
+    if settings.bodies_bytes_max < settings.body_bytes_max * TIMES_LARGEST_MIN:
+        raise SettingsError(
+            f"WEIR_BODIES_BYTES_MAX must be at least {TIMES_LARGEST_MIN} times "
+            "WEIR_BODY_BYTES_MAX, or the largest bodies never find room"
+        )
 
 
 def _parse(name: str, raw: str, kind: object) -> object:

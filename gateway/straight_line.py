@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from gateway.adapters.tokenizer import WorkerTokenizer
 from gateway.gauges import resource_of
 from gateway.serving.attempt import Upstream
-from gateway.serving.completion import Completions, Policy
+from gateway.serving.completion import Completions
 from gateway.serving.hosted import HostedFallback
+from gateway.serving.policy import Policy
 from gateway.serving.tracing import NO_TRACING, Tracing
 from gateway.telemetry.trace_export import SpanExport
 from gateway.telemetry.trace_keeping import Keeping
@@ -23,6 +24,7 @@ def completions_of(gateway: "Gateway", fallback: HostedFallback) -> Completions:
     settings = gateway.settings
     return Completions(
         directory=gateway.directory,
+        room=gateway.body_room,
         reader=gateway.bodies,
         tokenizer=WorkerTokenizer(gateway.engine, gateway.fleet, timeout_ms=_TOKENIZER_TIMEOUT_MS),
         leases=gateway.leases,

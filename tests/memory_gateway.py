@@ -24,13 +24,15 @@ from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.adapters.body_reader import BodyReader
 from gateway.domain import routing
 from gateway.domain.admission import Settled
+from gateway.domain.body_room import BodyRoom
 from gateway.domain.pools import pool_of_worker
 from gateway.domain.tenant import RequestClass
 from gateway.serving.attempt import Upstream
-from gateway.serving.completion import Completions, Policy
+from gateway.serving.completion import Completions
 from gateway.serving.hosted import HostedFallback
 from gateway.serving.leases import Leases
 from gateway.serving.live import LiveRequests
+from gateway.serving.policy import Policy
 from gateway.serving.pool_workers import workers_of
 from gateway.serving.queue.places import Places
 from gateway.wire.bodies import Endpoint
@@ -73,6 +75,7 @@ class MemoryGateway:
         self.hosted = HostedFallback(self.directory, self.clock)
         self.engine = ScriptedEngine(*scripts)
         self.tokenizer = FixedTokenizer()
+        self.room = BodyRoom(64 * 1024 * 1024)
         self.months = MemoryMonths(self.ledger)
         self.leases = Leases(self.ledger, self.clock, renew_ms=2_500, months=self.months)
         self.queues = MemoryStore()
@@ -100,6 +103,7 @@ class MemoryGateway:
         }
         self.completions = Completions(
             directory=self.directory,
+            room=self.room,
             reader=BodyReader(),
             tokenizer=self.tokenizer,
             leases=self.leases,
@@ -175,12 +179,13 @@ class MemoryGateway:
         self.assert_at_rest()
 
     def assert_at_rest(self) -> None:
-        """INV-1: no lease, no stream, no request, no task of one."""
+        """INV-1: no lease, no stream, no request, no body that waits, no task of one."""
         state = self.ledger.states["acme"]
         assert state.leases == {}
         assert self.leases.held == 0
         assert self.leases.unsettled == 0
         assert self.places.count == 0
+        assert self.room.held_bytes == 0
         assert self.queues.is_at_rest
         assert len(self.live) == 0
         assert all(stream.closed for stream in self.engine.streams)

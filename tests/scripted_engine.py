@@ -150,8 +150,9 @@ class RecordingConnection:
         else:
             self._callbacks.append(callback)
 
-    async def body(self) -> bytes:
+    async def body(self, arrived: Callable[[int], None]) -> bytes:
         await asyncio.sleep(0)
+        arrived(len(self._body))
         if self._leaves_early:
             self.left = True
             raise ClientGone

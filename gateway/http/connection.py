@@ -65,30 +65,38 @@ class AsgiConnection:
         else:
             self._callbacks.append(callback)
 
-    async def body(self) -> bytes:
-        """The whole body; from then on the connection is watched for the client's leave. What is
-        left of a body that is refused is the protocol's to throw away."""
-        pieces: list[bytes] = []
-        size = 0
+    async def body(self, arrived: Callable[[int], None]) -> bytes:
+        """See `gateway.serving.ports.ClientConnection`; from then on the connection is watched for
+        the client's leave. What is left of a body that is refused is the protocol's to throw
+        away."""
+        body = bytearray()
         try:
             async with asyncio.timeout(self._body_read_s):
-                while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        self._left = True
-                        raise ClientGone
-                    assert message["type"] == "http.request"  # noqa: S101 - ASGI has no third
-                    piece = message["body"]
-                    size += len(piece)
-                    if size > self._body_bytes_max:
-                        raise RequestTooLarge(f"the body is over {self._body_bytes_max} bytes")
-                    pieces.append(piece)
-                    if not message["more_body"]:
-                        break
+                while await self._piece(body, arrived):
+                    pass
+            whole = bytes(body)
         except TimeoutError:
             raise InvalidRequest("the body did not arrive in time") from None
+        finally:
+            # What is raised keeps this frame until it is answered, which waits for the client.
+            body.clear()
         self._watcher = asyncio.create_task(self._watch())
-        return b"".join(pieces)
+        return whole
+
+    async def _piece(self, body: bytearray, arrived: Callable[[int], None]) -> bool:
+        """Add the next piece of a body to what there is; whether more is to come."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._left = True
+            raise ClientGone
+        assert message["type"] == "http.request"  # noqa: S101 - ASGI has no third
+        piece = message["body"]
+        if len(body) + len(piece) > self._body_bytes_max:
+            raise RequestTooLarge(f"the body is over {self._body_bytes_max} bytes")
+        arrived(len(piece))
+        # A list of pieces would take many times their bytes where each is a byte.
+        body += piece
+        return message["more_body"]
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -11,10 +11,10 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 
 from billing.domain.usage_record import Outcome, UsageRecord
 from gateway.domain import routing
+from gateway.domain.body_room import BodyRoom, HeldBody
 from gateway.domain.pools import pool_of
 from gateway.domain.request_id import request_id
 from gateway.domain.tenant import ApiKey
@@ -37,6 +37,7 @@ from gateway.serving.leases import Leases
 from gateway.serving.limit_headers import limit_headers, queue_header
 from gateway.serving.live import LiveRequest, LiveRequests
 from gateway.serving.month_now import month_now
+from gateway.serving.policy import Policy
 from gateway.serving.pool_workers import workers_of
 from gateway.serving.ports import (
     ClientConnection,
@@ -65,17 +66,6 @@ _READ_AGAIN_US = 100_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What an operator configures of the straight line."""
-
-    directory_stale_ms_max: int
-    stores_unseen_ms_max: int
-    keepalive_ms: int
-    cache_salt_secret: str
-    show_worker_header: bool
-
-
 class Completions:
     """Serves `/v1/chat/completions` and `/v1/completions`."""
 
@@ -83,6 +73,7 @@ class Completions:
         self,
         *,
         directory: Directory,
+        room: BodyRoom,
         reader: RequestReader,
         tokenizer: Tokenizer,
         leases: Leases,
@@ -97,6 +88,7 @@ class Completions:
     ) -> None:
         """`on_ended` hears of each request's record."""
         self._directory = directory
+        self._room = room
         self._reader = reader
         self._estimator = Estimator(tokenizer, leases)
         self._leases = leases
@@ -166,25 +158,26 @@ class Completions:
     async def _straight_line(self, arrival: Arrival) -> None:
         trace = arrival.trace
         caller = await trace.of(steps.AUTHENTICATE, self._authenticated(arrival))
-        asking = await trace.of(steps.READ, self._read(arrival, caller))
-        needs = await self._estimate(asking)
-        if arrival.connection.left:
-            raise ClientGone
-        check_not_withdrawn(asking.caller.key, self._directory)  # its body may have taken its time
-        held = await trace.of(
-            steps.ADMIT,
-            admit(
-                asking,
-                needs,
-                count=lambda: self._estimate(asking, exactly=True),
-                caller_now=lambda: self._caller_now(asking),
-                is_served=self._is_served(asking.pool) or asking.route.target() is None,
-                leases=self._leases,
-                journal=self._journal,
-                places=self._places,
-                clock=self._clock,
-            ),
-        )
+        with self._room.body_of(caller.tenant.id) as body:
+            asking = await trace.of(steps.READ, self._read(arrival, caller, body))
+            needs = await self._estimate(asking)
+            if arrival.connection.left:
+                raise ClientGone
+            check_not_withdrawn(caller.key, self._directory)  # its body may have taken its time
+            held = await trace.of(
+                steps.ADMIT,
+                admit(
+                    asking,
+                    needs,
+                    count=lambda: self._estimate(asking, exactly=True),
+                    caller_now=lambda: self._caller_now(asking),
+                    is_served=self._is_served(asking.pool) or asking.route.target() is None,
+                    leases=self._leases,
+                    journal=self._journal,
+                    places=self._places,
+                    clock=self._clock,
+                ),
+            )
         live = LiveRequest(
             arrival.connection,
             self._clock.monotonic_us(),
@@ -244,10 +237,10 @@ class Completions:
         usable_model(caller, asking.model.id, self._directory)
         return caller
 
-    async def _read(self, arrival: Arrival, caller: Caller) -> Asking:
+    async def _read(self, arrival: Arrival, caller: Caller, held: HeldBody) -> Asking:
         """The request, once somebody is there who may serve it: no worker can be waited for. Raises
         what `Places.until_worker` does, Unpriced, and what reading it and its model raise."""
-        body = await arrival.connection.body()
+        body = await arrival.connection.body(held.grow)
         request = await self._reader.read(
             arrival.endpoint, body, arrival.headers, tenant_id=caller.tenant.id
         )

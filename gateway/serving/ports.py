@@ -307,8 +307,9 @@ class ClientConnection(Protocol):
     def on_leave(self, callback: Callable[[], None]) -> None:
         """Call back once when the client leaves; at once if it has."""
 
-    async def body(self) -> bytes:
-        """The whole body. Raises RequestTooLarge, InvalidRequest where it takes too long,
+    async def body(self, arrived: Callable[[int], None]) -> bytes:
+        """The whole body. `arrived` is told the size of each piece before it is kept; what it
+        raises ends the reading. Raises RequestTooLarge, InvalidRequest where it takes too long,
         ClientGone where it ends early."""
 
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...

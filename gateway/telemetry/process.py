@@ -24,6 +24,9 @@ VERSION = _version()
 BUILD_INFO = Gauge("weir_build_info", "1, with the release that runs.", ["version", "python"])
 BUILD_INFO.labels(version=VERSION, python=platform.python_version()).set(1)
 DRAINING = Gauge("weir_draining", "1 while the gateway stops and takes nothing new.")
+BODY_BYTES = Gauge(
+    "weir_body_bytes", "Bytes of bodies that have arrived and whose requests are not admitted yet."
+)
 TARGET = Gauge(
     "weir_target_seconds",
     "What first tokens (ttft) and the time per token (tpot) are held against, as configured.",

@@ -47,6 +47,7 @@ def test_c15_without_a_redis_nothing_starts() -> None:
         ("WEIR_REDIS_TIMEOUT_MS", "-1"),
         ("WEIR_REDIS_TIMEOUT_MS", "ten"),
         ("WEIR_SHOW_WORKER_HEADER", "perhaps"),
+        ("WEIR_BODIES_BYTES_MAX", "25165823"),
         ("WEIR_LISTEN", "garbage"),
         ("WEIR_LISTEN", "127.0.0.1:99999"),
         ("WEIR_JOURNAL_DIR", ""),

@@ -1,13 +1,18 @@
 """The tenant's end of a request, on scripted ASGI callables."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gateway.clock import SystemClock
-from gateway.errors import InvalidRequest, RequestTooLarge
+from gateway.errors import InvalidRequest, Overloaded, RequestTooLarge
 from gateway.http.connection import AsgiConnection
+
+
+def uncounted(_: int) -> None:
+    """There is room for all."""
 
 
 def connection_of(
@@ -47,7 +52,7 @@ async def test_a_write_to_a_closed_connection_is_a_leave(failure: Exception) -> 
     connection = connection_of([b"{}"], failure)
     leaves: list[str] = []
     connection.on_leave(lambda: leaves.append("left"))
-    assert await connection.body() == b"{}"
+    assert await connection.body(uncounted) == b"{}"
     await connection.start(200, [])
     await connection.write(b"data")
     await connection.finish()
@@ -67,11 +72,40 @@ async def test_a_bug_in_the_order_of_messages_is_no_leave() -> None:
 async def test_a_body_over_the_limit_is_refused_before_its_end() -> None:
     """Nothing more of it is read here."""
     with pytest.raises(RequestTooLarge):
-        await connection_of([b"x" * 6, b"x" * 6], ends=False).body()
-    assert await connection_of([b"x" * 6, b"x" * 4]).body() == b"x" * 10
+        await connection_of([b"x" * 6, b"x" * 6], ends=False).body(uncounted)
+    assert await connection_of([b"x" * 6, b"x" * 4]).body(uncounted) == b"x" * 10
 
 
 async def test_a_slow_body_is_refused() -> None:
     """It has a deadline."""
     with pytest.raises(InvalidRequest, match="in time"):
-        await connection_of([b"x"], ends=False).body()
+        await connection_of([b"x"], ends=False).body(uncounted)
+
+
+def room_for(bytes_max: int, told: list[int]) -> Callable[[int], None]:
+    """Refuses what is over it, and notes what it was told of."""
+
+    def arrived(size: int) -> None:
+        told.append(size)
+        if sum(told) > bytes_max:
+            raise Overloaded("no room", code="no_capacity")
+
+    return arrived
+
+
+async def test_each_piece_is_counted_as_it_comes_and_may_be_refused() -> None:
+    """By what has come, whatever else is to come; what is refused leaves nothing behind in the
+    frames that its error keeps until it has been answered."""
+    told: list[int] = []
+    assert await connection_of([b"x" * 4, b"", b"x" * 3]).body(room_for(7, told)) == b"x" * 7
+    assert told == [4, 0, 3]
+    told.clear()
+    with pytest.raises(Overloaded) as refused:
+        await connection_of([b"x" * 4, b"x" * 4], ends=False).body(room_for(7, told))
+    kept = [
+        entry.locals["body"]
+        for entry in refused.traceback
+        if "body" in entry.locals and str(entry.path).endswith("connection.py")
+    ]
+    assert kept
+    assert not any(kept)

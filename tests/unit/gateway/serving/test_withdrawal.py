@@ -138,9 +138,9 @@ class BodyComes(RecordingConnection):
         self._client = client
         self._happens = happens
 
-    async def body(self) -> bytes:
+    async def body(self, arrived: Any) -> bytes:
         self._happens()
-        return await self._client.body()
+        return await self._client.body(arrived)
 
 
 def test_what_counts_as_withdrawn() -> None:
