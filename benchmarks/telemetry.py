@@ -193,7 +193,9 @@ def parts(times: int, rounds: int) -> dict[str, float]:
             found["a line that is not written"] = least_us(line, times, rounds)
     with mock.patch.object(request_lines, "LINES_PER_S", 0), logging_to():
         found["one more of a flood"] = least_us(
-            lambda: request_lines.log_error_answer(error), times, rounds
+            lambda: request_lines.log_error_answer(error.status, error.code, is_fault=True),
+            times,
+            rounds,
         )
     return found
 

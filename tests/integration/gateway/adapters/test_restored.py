@@ -48,7 +48,7 @@ async def test_copies_are_kept_whose_rows_are_gone(system: Graves) -> None:
     assert await system.rows() == {ended.request_id: ENDED}
     await forget(system.engine, "usage_provisional", "usage_attempt", "usage_record")
     await system.gone_for(gone, DAY_MS)
-    await reaper.turn()
+    await reaped(reaper)
     assert await system.rows() == {ended.request_id: ENDED}
     assert await system.copies.names(gone) == {ended.request_id}
     assert gone in await system.gateways.standings()
