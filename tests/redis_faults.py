@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -197,26 +197,26 @@ def two_gateways(folder: Path) -> Iterator[TwoGateways]:
     """Both gateways with short leases, over one simulated worker, until the block ends."""
     short = {"WEIR_LEASE_TTL_MS": str(TTL_MS), "WEIR_LEASE_RENEW_MS": str(RENEW_MS)}
     store = Store(folder)
-    before = dict(os.environ)
-    os.environ.update(short, WEIR_REDIS_URL=store.url)
+    environment = {**short, "WEIR_REDIS_URL": store.url}
     try:
         with (
-            weir_dev(folder, "--engine", "simulated") as system,
-            _gateway(system, store, folder) as url,
+            weir_dev(folder, "--engine", "simulated", environment=environment) as system,
+            _gateway(system, store, folder, short) as url,
         ):
             urls = (url, system.gateway())
             yield TwoGateways(system.data_dir, system.process, urls=urls, store=store)
     finally:
-        os.environ.clear()
-        os.environ.update(before)
         store.stop()
 
 
 @contextmanager
-def _gateway(system: WeirDev, store: Store, folder: Path) -> Iterator[str]:
+def _gateway(
+    system: WeirDev, store: Store, folder: Path, short: Mapping[str, str]
+) -> Iterator[str]:
     port = servers.free_port()
     environment = {
         **os.environ,
+        **short,
         "WEIR_DATABASE_URL": system.ready["database_url"],
         "WEIR_REDIS_URL": store.proxy.proxy.url,
         "WEIR_JOURNAL_DIR": str(folder / "journal-cut-off"),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -278,12 +278,24 @@ class WeirDev:
 
 
 @contextmanager
-def weir_dev(data_dir: Path, *options: str, wait_s: float = 90) -> Iterator[WeirDev]:
-    """`weir dev` with these options, until the block ends."""
+def weir_dev(
+    data_dir: Path,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    wait_s: float = 90,
+) -> Iterator[WeirDev]:
+    """`weir dev` with these options and, over this process's, these variables, until the block
+    ends. They are its own: what is started beside it by another test has none of them."""
     log = (data_dir / "weir-dev.log").open("ab")
     port = str(servers.free_port())
     command = [sys.executable, "-m", "gateway", "dev", "--data-dir", str(data_dir), "--port", port]
-    process = subprocess.Popen([*command, *options], stdout=log, stderr=log, start_new_session=True)
+    process = subprocess.Popen(
+        [*command, *options],
+        stdout=log,
+        stderr=log,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
     system = WeirDev(data_dir, process)
     deadline = time.monotonic() + wait_s
     try:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from unittest import mock
 
 from weir_dev import Json, WeirDev, weir_dev
 
@@ -63,7 +62,7 @@ def watched_system(data_dir: Path) -> Iterator[WeirDev]:
         }
         options = ("--engine", "simulated", "--workers", "2", "--gateways", "2")
         more = ("--hosted", "simulated", "--worker-flags", WORKER_FLAGS)
-        with mock.patch.dict(os.environ, environment), weir_dev(data_dir, *options, *more) as made:
+        with weir_dev(data_dir, *options, *more, environment=environment) as made:
             yield made
 
 

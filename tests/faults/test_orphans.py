@@ -2,7 +2,6 @@
 killed, their disks lost. What is gone here is so after 3 s."""
 
 import asyncio
-import os
 import shutil
 import signal
 import socket
@@ -12,7 +11,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from uuid import UUID
 
 import asyncpg
@@ -46,10 +44,7 @@ class Seen(WeirDev):
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WeirDev]:
     """One gateway, which reaps, over one simulated worker."""
     folder = tmp_path_factory.mktemp("orphans")
-    with (
-        mock.patch.dict(os.environ, GONE),
-        weir_dev(folder, "--engine", "simulated") as started,
-    ):
+    with weir_dev(folder, "--engine", "simulated", environment=GONE) as started:
         yield started
 
 

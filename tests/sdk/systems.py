@@ -1,10 +1,8 @@
 """A `weir dev` for the SDKs' tests, and what they do to it."""
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 from uuid import uuid4
 
 from sdk.rows import CHAT
@@ -28,7 +26,7 @@ what is tested."""
 @contextmanager
 def simulated(folder: Path) -> Iterator[WeirDev]:
     """One gateway over one simulated worker, with little patience."""
-    with patch.dict(os.environ, PATIENCE), weir_dev(folder, "--engine", "simulated") as system:
+    with weir_dev(folder, "--engine", "simulated", environment=PATIENCE) as system:
         yield system
 
 

@@ -1,13 +1,11 @@
 """What passes between a tenant and a worker, over real HTTP on both sides, and what does not."""
 
 import json
-import os
 import socket
 import time
 import urllib.parse
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from unittest import mock
 
 import engine_events as events
 import openai
@@ -56,8 +54,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WeirDev,
     folder = tmp_path_factory.mktemp("recording")
     with (
         recording_worker() as worker,
-        mock.patch.dict(os.environ, {"WEIR_KEEPALIVE_MS": str(KEEPALIVE_MS)}),
-        weir_dev(folder, "--engine", worker.url) as system,
+        weir_dev(
+            folder,
+            "--engine",
+            worker.url,
+            environment={"WEIR_KEEPALIVE_MS": str(KEEPALIVE_MS)},
+        ) as system,
     ):
         yield system, worker
 

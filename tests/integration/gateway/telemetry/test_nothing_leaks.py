@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import socket
 import time
@@ -10,7 +9,6 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import engine_events as events
 import pytest
@@ -87,9 +85,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with (
         trace_receiver() as receiver,
         recording_worker() as worker,
-        mock.patch.dict(
-            os.environ,
-            {
+        weir_dev(
+            tmp_path_factory.mktemp("watched"),
+            "--engine",
+            worker.url,
+            environment={
                 # This receiver takes one path.
                 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": receiver.url + "/v1/traces",
                 "WEIR_METRICS_PUSH_MS": "100",
@@ -97,8 +97,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 "WEIR_LOG_LEVEL": "DEBUG",
                 "WEIR_LOG_REQUESTS": "all",
             },
-        ),
-        weir_dev(tmp_path_factory.mktemp("watched"), "--engine", worker.url) as system,
+        ) as system,
     ):
         yield Watched(system.with_new_tenant(), worker, receiver)
 

@@ -1,14 +1,12 @@
 """Traces as a collector receives them: over real HTTP, from a real gateway, decoded."""
 
 import json
-import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from unittest import mock
 
 import engine_events as events
 import pytest
@@ -61,17 +59,18 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
         recording_worker() as first,
         recording_worker() as second,
         running_canary() as canary,
-        mock.patch.dict(
-            os.environ,
-            {
+        weir_dev(
+            folder,
+            "--engine",
+            "simulated",
+            environment={
                 "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
                 "OTEL_EXPORTER_OTLP_HEADERS": "x-of-operator=yes",
                 "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test",
                 "OTEL_METRICS_EXPORTER": "none",
                 "WEIR_TRACE_RATIO_PERMILLE": "1000",
             },
-        ),
-        weir_dev(folder, "--engine", "simulated") as system,
+        ) as system,
     ):
         for worker in system.ready["workers"]:
             assert system.admin("DELETE", f"/admin/v1/workers/{worker['id']}").status == 204
