@@ -50,8 +50,11 @@ test: setup-test ## the tests of every part, on real servers, with nothing but p
 test-unit: setup-test ## the tests that need no server
 	$(BIN)/python -m pytest tests/unit tests/tidy
 
+# What these see happen in time must not wait for another test's processes.
+FAULTS_ALONE := $(addprefix tests/faults/test_,kills.py queue_kill.py queue_drain.py)
 test-faults: setup-test ## what is killed, cut off or overloaded; WEIR_STORM_SEED, WEIR_STORM_SECONDS, WEIR_METERING_SEED
-	$(BIN)/python -m pytest tests/faults tests/storm
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/faults tests/storm $(addprefix --ignore=,$(FAULTS_ALONE))
+	$(BIN)/python -m pytest $(FAULTS_ALONE)
 
 test-sglang: setup-test $(VENV_SGLANG)/.installed ## the gateway on real SGLang, on this CPU (2 GB the first time)
 	WEIR_SGLANG_VENV=$(VENV_SGLANG) $(BIN)/python -m pytest tests/sglang
