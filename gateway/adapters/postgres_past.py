@@ -17,15 +17,14 @@ from datetime import timedelta
 from typing import NamedTuple, cast
 from uuid import uuid4
 
-import asyncpg
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from billing.postgres.gateways_seen import Seen, expect_again
 from billing.postgres.journal_watermarks import load_shipped
 from gateway.adapters.number_past import NumberPast, load_numbers, load_owners
 from gateway.adapters.price_past import PricePast, load_fresh
+from gateway.adapters.repeating import AWAY as POSTGRES_AWAY
 from gateway.adapters.scripts import Store, called
 from gateway.adapters.tables import audit_log
 from gateway.domain.postgres_past import AuditHead, Boot, Restored, lacking, restored
@@ -39,14 +38,7 @@ PERIOD_S = 5.0
 STORE_TIMEOUT_S = 15.0
 TURN = ("gateways", "past")
 """The turn's tag and name."""
-AWAY = (
-    LedgerUnavailable,
-    SQLAlchemyError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    OSError,
-    TimeoutError,
-)
+AWAY = (LedgerUnavailable, *POSTGRES_AWAY)
 _READ = """
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from uuid import uuid4
 
-import asyncpg
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.usage_record import UsageRecord
@@ -34,6 +32,7 @@ from billing.postgres.provisional import (
     write_provisional,
 )
 from gateway.adapters.presence import Census, Gateways
+from gateway.adapters.repeating import AWAY as POSTGRES_AWAY
 from gateway.adapters.second_copy_records import Copies, Copy
 from gateway.domain.orphans import (
     END_UNKNOWN,
@@ -60,14 +59,7 @@ ROWS = 500
 STORE_TIMEOUT_S = 15.0
 TURN = ("gateways", "reap")
 """The turn's tag and name."""
-AWAY = (
-    LedgerUnavailable,
-    SQLAlchemyError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    OSError,
-    TimeoutError,
-)
+AWAY = (LedgerUnavailable, *POSTGRES_AWAY)
 logger = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-import asyncpg
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from billing.domain.usage_record import UsageRecord
@@ -25,6 +23,7 @@ from gateway.adapters.journal.retention import delete_expired
 from gateway.adapters.outstanding import Outstanding
 from gateway.adapters.pause import Pause
 from gateway.adapters.postgres import failure_name
+from gateway.adapters.repeating import AWAY
 from gateway.adapters.shipment import Load, Loads, shipment_of
 from gateway.telemetry.process import SHIPPED, SHIPPER_BATCH
 
@@ -36,7 +35,6 @@ STORE_TIMEOUT_MS = 15_000
 HOUSEKEEPING_INTERVAL_S = 3_600.0
 HOUSEKEEPING_RETRY_S = 60.0
 PARTITIONS_LATE_S = 86_400.0
-AWAY = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 logger = logging.getLogger(__name__)
 
 
